@@ -104,8 +104,7 @@ def _first_half(reference: Reference, *, by_step: bool) -> Mask:
     chains = reference.chains
     if by_step or reference.units >= ENOUGH_UNITS:
         return np.asarray(chains.chain_of % 2 == 0)
-    lengths = np.repeat(np.diff(chains.starts), np.diff(chains.starts))
-    begins = np.repeat(chains.starts[:-1], np.diff(chains.starts))
+    lengths, begins = chains.spread(np.diff(chains.starts)), chains.spread(chains.starts[:-1])
     return np.asarray(2 * (np.arange(len(chains.codes)) - begins) < lengths)
 
 
@@ -201,10 +200,9 @@ def _looked_at(members: Members) -> list[int]:
 def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
     """How far records of neighbouring chains at the same time depend on each other; None where too
     few have records at the same times, or too few others to be paired with.
-
-    What all chains have in common at a time, such as a season, shows in random pairs too, so only
-    what exceeds these is dependence.
     """
+    # What all chains have in common at a time, such as a season, shows in random pairs too, so
+    # only what exceeds these is dependence.
     records = _Records.of(reference)
     own = records.paired(np.arange(reference.chains.count))
     neighbours = records.odds(own)
@@ -249,10 +247,9 @@ def _pairing(paired: Keys) -> bytes:
 class _Records(NamedTuple):
     """Records at common times, to be paired by chains.
 
-    keys: (n,) chain and time as one number, sorted. times: how many times there are. codes: (n,).
-    weight: (n,) with which the records of each value are spread alike over times and ages of
-    chains, so that what all chains have in common shows no odds. block: (chains,) of chains that
-    begin at about the same time. any: (chains,) which have records.
+    keys: (n,) chain and time as one number, sorted. times: how many times there are. weight: (n,)
+    of the records of each value. block: (chains,) of chains that begin at about the same time. any:
+    (chains,) which have records.
     """
 
     keys: Keys
@@ -271,6 +268,8 @@ class _Records(NamedTuple):
         # an empty chain, which is in no pair, begins where the next one does
         first = chains.order[np.minimum(chains.starts[:-1], len(chains.order) - 1)]
         age = np.unique(chains.order - first[chains.chain_of], return_inverse=True)[1]
+        # Records of each value are spread alike over times and ages of chains: what all chains
+        # have in common shows no odds.
         weight: Floats = np.ones(len(chains.codes))
         for _ in range(_ROUNDS):
             for place in (number, age):
@@ -298,9 +297,8 @@ class _Records(NamedTuple):
         return turn
 
     def paired(self, turn: Keys) -> Keys:
-        """(2, p) every second chain of a turn and the next one, where both have records: pairs do
-        not share records.
-        """
+        """(2, p) every second chain of a turn and the next one, where both have records."""
+        # pairs that share no records: limits take cases to be independent
         last = len(turn) // 2 * 2
         pairs = np.stack((turn[:last:2], turn[1:last:2]))
         return np.asarray(pairs[:, self.any[pairs].all(axis=0)])

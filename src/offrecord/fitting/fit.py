@@ -84,10 +84,10 @@ class Fit:
     def with_origin(self, origin: Origin) -> Fit:
         """The same fit, with what is known of the table its records are from."""
         known = self.model.origin
-        counts = (
-            {} if known is None else known.model_dump(include={"chains", "records", "lone_cells"})
-        )
-        return replace(self, model=replace(self.model, origin=origin.model_copy(update=counts)))
+        if known is not None:
+            counts = known.model_dump(include={"chains", "records", "lone_cells"})
+            origin = origin.model_copy(update=counts)
+        return replace(self, model=replace(self.model, origin=origin))
 
     def with_warnings(self, *more: str) -> Fit:
         """The same fit, with further warnings."""
@@ -203,10 +203,7 @@ def _tested(
 
 @dataclass(frozen=True, eq=False)
 class _Rule:
-    """How a posterior is learned, from all of a reference or from part of it.
-
-    κ of units and places is that of the whole reference.
-    """
+    """How a posterior is learned, from all of a reference or from part of it."""
 
     whole: Reference
     order: int
@@ -217,6 +214,7 @@ class _Rule:
     @cached_property
     def kappa(self) -> float | None:
         """Concentration of units; None where there are too few."""
+        # that of the whole reference, for its parts too
         return self._kappa(self.order)
 
     def _kappa(self, order: int) -> float | None:
@@ -286,7 +284,8 @@ def _ratio(window: int | None, order: int, own: int | None, own_order: int) -> f
 
 
 def _taken(window: int, order: int) -> int:
-    """Records that go with a lone private one, itself included; its core always does."""
+    """Records that go with a lone private one, itself included."""
+    # its core, which holds order - 1 records before it, always goes
     return max(window, order - 1) + 1 + window
 
 

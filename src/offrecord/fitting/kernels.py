@@ -1,8 +1,5 @@
 """What a kernel depends on: how many records before (section 1 of plausible chains, "Order"), and
 whether the place (hour, weekday, month, step) foretells enough better.
-
-BIC sees too little memory: windows of the order that it prefers protect 24 to 100 % of true chains.
-So the model's order lies above.
 """
 
 from __future__ import annotations
@@ -65,6 +62,8 @@ class Orders:
         return self._above(min(self.aic, key=lambda order: (self.aic[order], order)))
 
     def _above(self, base: int) -> int:
+        # BIC sees too little memory: windows of the order that it prefers protect 24 to 100 % of
+        # true chains. So the model's order lies above.
         order = base + 2 if self.k == 2 else max(base, 1) + 1
         while order > 1 and (self.k**order > MOST_CONTEXTS or order > self.longest):
             order -= 1
@@ -75,6 +74,7 @@ def compared(reference: Reference) -> Orders:
     """BIC and AIC of all orders that the reference can carry."""
     k, longest = reference.k, _longest(reference, compare=True)
     at = reference.reaching(longest)
+    # the same transitions for all orders: likelihoods of others could not be compared
     keys, records = reference.tuples(at, longest), int(np.count_nonzero(at))
     units = reference.chains.chain_of[at] if reference.units >= ENOUGH_UNITS else None
     bic, aic = {}, {}
@@ -90,7 +90,7 @@ def compared(reference: Reference) -> Orders:
 
 def _likelihood(keys: Integers, units: Integers | None, k: int, size: int) -> float:
     rows = shares(np.bincount(keys, minlength=size).reshape(-1, k))
-    if units is not None:
+    if units is not None:  # chains that differ would look like longer memory
         return Cells.of(keys, units, k, size).best(rows)[1]
     return _log_likelihood(np.bincount(keys, minlength=size), rows.ravel())
 

@@ -1,8 +1,4 @@
-"""Patterns beside values: which a released neighbourhood shows, and how often beside which value.
-
-Occurrences that lie near each other say the same, so only separate ones count. Limits are those of
-Clopper and Pearson for so many separate cases.
-"""
+"""Patterns beside values: which ones a released neighbourhood shows, and how often."""
 
 from __future__ import annotations
 
@@ -105,9 +101,8 @@ class Pattern(NamedTuple):
     key: Integers
 
 
-def patterns(line: Line, left_window: int, right_window: int | None = None) -> Iterator[Pattern]:
+def patterns(line: Line, left_window: int, right_window: int) -> Iterator[Pattern]:
     """The patterns just beyond a window: nearest values, and levels."""
-    right_window = left_window if right_window is None else right_window
     before: list[Integers] = []
     after: list[Integers] = []
     for count in range(1, _NEAREST + 1):
@@ -189,6 +184,7 @@ def counted(line: Line, pattern: Pattern, distance: int) -> Counted | None:
 
 def _separate(group: Integers, clump: Integers, weight: Floats, size: int) -> tuple[Floats, Floats]:
     """(size,) weight of each group, and as how many clumps of equal weight it counts (Kish)."""
+    # occurrences that lie near each other say the same, so only separate ones count
     clumps = int(clump.max()) + 1
     keys, where = numbered(group * clumps + clump)
     weights, groups = np.bincount(where, weight), keys // clumps
@@ -198,12 +194,7 @@ def _separate(group: Integers, clump: Integers, weight: Floats, size: int) -> tu
 
 
 def limits(found: Counted) -> tuple[Floats, Floats]:
-    """Lower and upper limits of each share, by Clopper and Pearson.
-
-    Cases need not be whole numbers. For the upper limit there are no more trials than separate
-    records with the value: few cases may be few because the value comes in few clumps. Where there
-    are more pairs to look at than of two values, limits are wider in the same measure.
-    """
+    """Lower and upper limits of each share, by Clopper and Pearson, of cases that may be parts."""
     from scipy.special import betaincinv
 
     enough = int(np.count_nonzero(found.cases >= LEAST_CASES)) * (len(found.cases) - 1)
@@ -211,6 +202,7 @@ def limits(found: Counted) -> tuple[Floats, Floats]:
     level = _LEVEL_OF_LIMITS * min(_PAIRS / max(enough, 1), 1.0)
     rest = np.maximum(found.trials - found.cases, 0.0)
     lower = betaincinv(np.maximum(found.cases, 1e-9), rest + 1, level)
+    # few cases may be few because the value comes in few clumps: no more trials than these
     trials = np.minimum(found.trials, found.own)
     cases = found.share * trials
     upper = betaincinv(cases + 1, np.maximum(trials - cases, 1e-9), 1 - level)
@@ -235,11 +227,9 @@ def odds(found: Counted) -> tuple[float, tuple[int, int, int]] | None:
 
 
 def visible(found: Counted, promised: float) -> float:
-    """The least true odds that cases like these would show to exceed `promised`; ∞ if none.
-
-    Of the commonest patterns, between the two values with most records; by what the limits would be
-    if shares were as true odds make them, which is so in about half of all tables.
-    """
+    """The least true odds that cases like these would show to exceed `promised`; ∞ if none."""
+    # By what the limits would be if shares were as true odds make them, which is so in about half
+    # of all tables; of the commonest patterns, between the two values with most records.
     tried = promised * np.geomspace(1.0, _MOST_ODDS, 61)
     seen = found.share * found.trials
     pooled = seen.sum(axis=0) / np.maximum(found.trials.sum(axis=0), 1e-9)

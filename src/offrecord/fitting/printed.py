@@ -44,7 +44,8 @@ def headline(fit: Fit) -> str:
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
-    """How many values there are, and which, with their counts; text in quotes: a blank shows."""
+    """How many values there are, and which, with their counts."""
+    # text in quotes, so that a blank shows
     return f"{many(len(values), 'value')}: " + ", ".join(
         f"{value!r} ({count:,})" for value, count in values.items()
     )

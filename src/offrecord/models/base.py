@@ -46,7 +46,8 @@ class Section(BaseModel):
 
 
 def _first_problem(error: ValidationError) -> str:
-    """The first field that is wrong, and why. The value itself may be private: it is left out."""
+    """The first field that is wrong, and why."""
+    # without the value, which may be private
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])[:_LONGEST_PLACE]
     message = first["msg"].removeprefix("Value error, ")

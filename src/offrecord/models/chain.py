@@ -115,17 +115,14 @@ class MarkovChain:
 
     @cached_property
     def is_paper_setting(self) -> bool:
-        """Two values, stationary, both transitions possible, and alpha and beta say all about it.
-
-        They do not where a value stays with a probability that is lost in 1 − alpha, 1 − beta or
-        their sum.
-        """
+        """Two values, stationary, both transitions possible, and alpha and beta say all of it."""
         if self.order > 1 or self.k != 2 or not self.is_stationary:
             return False
         if not (self.alpha > 0 and self.beta > 0):
             return False
         if self.alpha + self.beta == 1.0:
             return bool(np.all(self.transition[0] == self.transition[1]))
+        # a value may stay with a probability that is lost in 1 − alpha, 1 − beta or their sum
         stays, rest = np.diag(self.transition), np.array([1.0 - self.alpha, 1.0 - self.beta])
         return bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
 
@@ -370,7 +367,7 @@ class MarkovChain:
 
     @cached_property
     def _start_is_implied(self) -> bool:
-        try:
+        try:  # to the last bit: files leave such a start out, and it must come back
             return bool(np.array_equal(stationary_distribution(self._kernel), self.start.ravel()))
         except InputError:
             return False

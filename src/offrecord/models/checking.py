@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Label
@@ -24,6 +24,7 @@ def checked_order(order: Any) -> int:
     """The order of a chain; InputError unless it is from 1 to MAX_ORDER."""
     number = whole_number("order", order)
     if not 1 <= number <= MAX_ORDER:
+        # a number from a file may have more digits than Python agrees to print
         got = number if abs(number) < 10**9 else "a huge number"
         raise InputError(f"order must be from 1 to {MAX_ORDER}, got {got}")
     return number
@@ -80,6 +81,7 @@ def checked_start(start: ArrayLike, k: int, order: int) -> Floats:
 
 def checked_probability(name: str, value: Any) -> float:
     """A number in (0, 1]."""
+    # to Python, True is the number 1
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     if not is_number or isinstance(value, bool):
         raise InputError(f"{name} must be a number in (0, 1], got {name}={value!r}")
@@ -90,13 +92,18 @@ def checked_probability(name: str, value: Any) -> float:
 
 def numbers(name: str, value: ArrayLike) -> Floats:
     """What is given as an array of numbers."""
+    return array_of(name, value, "iuf", "numbers").astype(np.float64)
+
+
+def array_of(name: str, value: ArrayLike, kinds: str, what: str) -> NDArray[Any]:
+    """What is given as an array of some of numpy's kinds of numbers."""
     try:
         array = np.array(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers in rows of equal length") from None
-    if array.dtype.kind not in "iuf":
-        raise InputError(f"{name} must be numbers in rows of equal length")
-    return array.astype(np.float64)
+        array = np.array(None)
+    if array.dtype.kind not in kinds:
+        raise InputError(f"{name} must be {what} in rows of equal length")
+    return array
 
 
 def distributions(name: str, array: Floats) -> Floats:
@@ -136,6 +143,7 @@ def checked_labels(labels: Sequence[Label] | None, k: int) -> tuple[Label, ...]:
         raise InputError(f"labels must be a list of values, got {type(labels).__name__}") from None
     if len(known) != k:
         raise InputError(f"labels must name {k} values, got {len(known)}")
+    # 1, 1.0 and True are equal, so one label; "1" is another
     if len({(isinstance(label, str), label) for label in known}) != k:
         raise InputError("labels must differ from each other")
     return known
@@ -146,6 +154,7 @@ def _plain_label(label: Any) -> Label:
         label = label.item()
     if isinstance(label, float) and not math.isfinite(label):
         raise InputError(f"labels must be finite, got {label}")
+    # labels reach terminals and reports: control codes would act there
     if isinstance(label, str) and not label.isprintable():
         raise InputError(f"labels must be printable text, got {label!a}")
     if isinstance(label, (str, int, float, bool)):

@@ -104,6 +104,7 @@ class Model:
         """The model of a file's content; InputError for anything else."""
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(f'not a model file: "format" must be "{FORMAT}"')
+        # before the fields, which other versions have not: the message says what to do
         if content.get("version") != VERSION:
             raise InputError(
                 f"model file version must be {VERSION}, got {content.get('version')!r:.40}:"

@@ -17,7 +17,7 @@ from pydantic import Field
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label, Section
 from offrecord.models.chain import MarkovChain
-from offrecord.models.checking import MAX_VALUES, checked_labels, checked_order
+from offrecord.models.checking import MAX_VALUES, array_of, checked_labels, checked_order
 from offrecord.models.members import PLACE_COUNTS, Members, PlaceKind, Places
 from offrecord.models.promise import ACCEPTANCE, Promise
 
@@ -162,7 +162,7 @@ class Posterior(Promise):
         )
         # contexts that borrow from one suffix share one draw of its row
         rows = _dirichlet(shapes, random)[:, :, place_of]
-        if self.kappa is not None:
+        if self.kappa is not None:  # one more unit: its rows lie around those that units share
             rows = _dirichlet(self.kappa * rows, random)
         first = None
         if self.first_counts is not None:
@@ -300,10 +300,8 @@ def _begin(k: int, length: int) -> int:
 
 
 def _dirichlet(parameters: Floats, random: np.random.Generator) -> Floats:
-    """A draw for each row of parameters (last axis), none of its entries below LEAST.
-
-    A gamma variable of shape a is one of shape a + 1 times U^(1/a); logs do not underflow.
-    """
+    """A draw for each row of parameters (last axis), none of its entries below LEAST."""
+    # a gamma variable of shape a is one of shape a + 1 times U^(1/a); logs do not underflow
     logs = np.log(random.standard_gamma(parameters + 1))
     logs -= random.standard_exponential(parameters.shape) / parameters
     logs -= logs.max(axis=-1, keepdims=True)
@@ -332,13 +330,7 @@ def _checked_counts(name: str, counts: ArrayLike, order: int) -> Integers:
 
 
 def _whole(name: str, counts: ArrayLike) -> Integers:
-    """Counts as int64; InputError for negative or fractional ones."""
-    try:
-        known = np.asarray(counts)
-    except ValueError:
-        raise InputError(f"{name} must be whole numbers in rows of equal length") from None
-    if known.dtype.kind not in "iu":
-        raise InputError(f"{name} must be whole numbers in rows of equal length")
+    known = array_of(name, counts, "iu", "whole numbers")
     if known.size and not (known.min() >= 0 and known.max() <= MOST_COUNT):
         raise InputError(f"{name} must be from 0 to {MOST_COUNT:,}")
     return known.astype(np.int64)

@@ -85,10 +85,9 @@ class Promise(ABC):
         return self.form().to_dict()
 
     def seed(self, epsilon: float, purpose: str) -> bytes:
-        """Seed of the publisher's draws for a purpose such as "design" or "validate-0".
-
-        The same chains and ε give the same seed. A verifier uses seeds of its own.
-        """
+        """Seed of the publisher's draws for a purpose such as "design" or "validate-0"."""
+        # The same chains and ε give the same seed. A verifier uses seeds of its own, so that it
+        # draws other chains than those that rules were designed for.
         content = json.dumps([self.to_dict(), epsilon, purpose], sort_keys=True, allow_nan=False)
         return hashlib.sha256(content.encode()).digest()
 

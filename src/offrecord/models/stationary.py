@@ -96,6 +96,8 @@ def _eliminated(kernels: Floats) -> Floats:
 
 def settled(transition: Floats, start: Floats) -> Floats:
     """The stationary distribution where the start is that but for its last bits, else the start."""
+    # Only for rounding: where transitions are rare, reversed kernels differ by whole factors
+    # however close the start is to stationary.
     try:
         stationary = stationary_distribution(transition)
     except InputError:
