@@ -27,6 +27,7 @@ from offrecord.theory.sides import (
     context_outcomes,
     kernel_product,
     local_outcomes,
+    nothing_released,
     one_further,
 )
 
@@ -245,10 +246,8 @@ class Around:
                     f"a redaction of order {members.order} with so many outputs takes too long to"
                     " judge; a window does not"
                 )
-        law = members.law(self._place(members.order))
         for _, state in states:
-            left = direction == "left"
-            yield np.einsum("mxi,mi->mx", state, law) if left else state.sum(axis=2)
+            yield nothing_released(state, members, place, end - members.order, direction)
 
     def _step_and_digit(self, distance: int, direction: Direction) -> tuple[int, int]:
         """How many steps from the start context shows a record, and its digit in the context."""

@@ -10,6 +10,7 @@ import numpy as np
 from offrecord.models.base import Floats, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.theory.influence import first_small, influence_beside, is_independent
+from offrecord.theory.pairs import ratios
 from offrecord.theory.problem import Problem, Secret
 
 
@@ -96,7 +97,5 @@ class OneSide:
 
 def _ratios(likely: Floats, shown: Mask) -> Floats:
     """(B,) the largest ratio of rows within a column of (B, x, values), of columns that count."""
-    high, low = likely.max(axis=1), likely.min(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = np.where(shown & (high > 0), high / low, 1.0)
-    return np.asarray(ratios.max(axis=1, initial=1.0))
+    largest = np.where(shown, ratios(likely.max(axis=1), likely.min(axis=1)), 1.0)
+    return np.asarray(largest.max(axis=1, initial=1.0))

@@ -217,17 +217,20 @@ def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
     """
     contexts = outcomes.shape[2]
     found, occurs = np.ones((len(outcomes), contexts, contexts)), possible > 0
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for x, y in permutations(range(contexts), 2):
-            mine, other = outcomes[:, :, x], outcomes[:, :, y]
-            ratios = np.where(mine > 0, mine / other, 1.0).max(axis=1, initial=1.0)
-            found[:, x, y] = np.where(occurs[:, x] & occurs[:, y], ratios, 1.0)
+    for x, y in permutations(range(contexts), 2):
+        largest = ratios(outcomes[:, :, x], outcomes[:, :, y]).max(axis=1, initial=1.0)
+        found[:, x, y] = np.where(occurs[:, x] & occurs[:, y], largest, 1.0)
     return np.asarray(np.log(found))
+
+
+def ratios(likely: Floats, unlikely: Floats) -> Floats:
+    """Likely over unlikely; 1 where nothing is likely, ∞ where only the unlikely is impossible."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(likely > 0, likely / unlikely, 1.0)
 
 
 def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
     """(M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = np.where(likely > 0, likely / unlikely, 1.0)
-        found = np.log(ratios).max(axis=1, initial=0.0)
+    with np.errstate(divide="ignore"):
+        found = np.log(ratios(likely, unlikely)).max(axis=1, initial=0.0)
     return np.where(found > NOTHING, found, 0.0)

@@ -133,34 +133,39 @@ def has_vanished(
     """(M,) members with a possible step below LEAST, in a row or in the product: their leakage
     counts as endless.
     """
-    tiny = np.any((members.rows > 0) & (members.rows < LEAST), axis=(1, 2, 3))
-    tiny |= np.any((members.law(place) > 0) & (members.law(place) < LEAST), axis=1)
-    empty = np.any(product < LEAST, axis=(1, 2))
-    if not empty.any():
-        return np.asarray(tiny)
-    # zeros are common where steps are impossible: compare with what is possible
-    some = np.flatnonzero(empty)
-    part = members.part(some)
-    begin = place if direction == "right" else place_at(members, place, -steps)
-    possible = _pattern(part, begin, steps)
-    if direction == "left":
-        possible = np.swapaxes(possible, 1, 2) & (part.law(place) > 0)[:, :, np.newaxis]
-        possible &= (_occurs(part, place, steps) > 0)[:, np.newaxis, :]
-    else:
-        possible &= (part.law(place) > 0)[:, :, np.newaxis]
-    tiny[some] |= np.any(possible & (product[some] < LEAST), axis=(1, 2))
-    return np.asarray(tiny)
+    tiny, empty = _has_tiny(members, place), np.any(product < LEAST, axis=(1, 2))
+    if empty.any():  # zeros are common where steps are impossible: compare with what is possible
+        some = np.flatnonzero(empty)
+        possible = _possible(members.part(some), place, steps, direction)
+        tiny[some] |= np.any(possible & (product[some] < LEAST), axis=(1, 2))
+    return tiny
+
+
+def _has_tiny(members: Members, place: int) -> Mask:
+    """(M,) whether a member has a possible step or start context below LEAST."""
+    law = members.law(place)
+    steps = np.any((members.rows > 0) & (members.rows < LEAST), axis=(1, 2, 3))
+    return np.asarray(steps | np.any((law > 0) & (law < LEAST), axis=1))
+
+
+def _possible(members: Members, place: int, steps: int, direction: Direction) -> Mask:
+    """(M, S, S) which entries of `kernel_product` are possible."""
+    starts = (members.law(place) > 0)[:, :, np.newaxis]
+    if direction == "right":
+        return _pattern(members, place, steps) & starts
+    back = np.swapaxes(_pattern(members, place_at(members, place, -steps), steps), 1, 2)
+    return np.asarray(back & starts & (_occurs(members, place, steps) > 0)[:, np.newaxis, :])
 
 
 def _pattern(members: Members, place: int, steps: int) -> Mask:
     """(M, S, S) which contexts are possible so many steps on."""
     if members.rows.shape[1] == 1:
-        return np.array(pattern_power(members.kernel() > 0, steps))
+        return pattern_power(members.kernel() > 0, steps)
     size = (members.count, members.contexts, members.contexts)
     found: Mask = np.broadcast_to(np.eye(members.contexts, dtype=bool), size)
     for step in range(steps):
         found = found @ (members.kernel(place_at(members, place, step)) > 0)
-    return found.copy()
+    return found
 
 
 def _refused(outcomes: Floats, members: Mask) -> Floats:
@@ -240,21 +245,22 @@ def first_releases(
         # everything is released here: nothing further counts (F1)
         if not row.any():
             return
-        state = reached * row
-        largest = state.max(axis=(1, 2), keepdims=True)
-        # a factor that all start values share cancels in every ratio
-        state = state / np.where(largest > 0, largest, 1.0)
+        state = _scaled(reached * row)
         certain = certain & ~np.any((state > 0) & (state < LEAST), axis=(1, 2))
     if margin is None or margin > reach:
-        reached = one_further(state, members, place, reach + 1, direction)
-        yield reached, certain
+        yield one_further(state, members, place, reach + 1, direction), certain
     else:
-        nothing = _nothing(state, members, place, reach, direction)
-        yield nothing[:, :, np.newaxis], certain
+        yield nothing_released(state, members, place, reach, direction)[:, :, np.newaxis], certain
     if direction == "left" and ends_anywhere(members, place):
         for end in range(place, len(redaction) + 1):
-            nothing = _nothing_before(members, place, redaction[:end])
-            yield nothing[:, :, np.newaxis], certain
+            yield _nothing_before(members, place, redaction[:end])[:, :, np.newaxis], certain
+
+
+def _scaled(state: Floats) -> Floats:
+    """Likelihoods by the largest of each member."""
+    largest = state.max(axis=(1, 2), keepdims=True)
+    # a factor that all start values share cancels in every ratio
+    return np.asarray(state / np.where(largest > 0, largest, 1.0))
 
 
 def one_further(
@@ -268,10 +274,10 @@ def one_further(
     return np.asarray(state @ np.swapaxes(kernel, 1, 2)) * occurs[:, np.newaxis, :]
 
 
-def _nothing(
+def nothing_released(
     state: Floats, members: Members, place: int, reach: int, direction: Direction
 ) -> Floats:
-    """(M, k) that nothing is released up to the chain's end."""
+    """(M, S) that nothing is released up to the chain's end, so many records away."""
     if direction == "right":
         return np.asarray(state.sum(axis=2))
     law = members.law(place_at(members, place, -reach))
