@@ -17,14 +17,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content, read_json
@@ -43,50 +36,39 @@ Texts = tuple[str, ...]
 
 
 class Claim(Section):
-    """What is promised. coverage: in which share of plausible chains; None: in all of a list, or
-    under any model (whole chains). statement: the promise in words.
-    """
+    """What is promised."""
 
     epsilon: Finite
     protect: Literal["run", "each"]
+    # of plausible chains; None: in all of a list, or under any model (whole chains)
     coverage: float | None
     statement: str
 
 
 class Columns(Section):
-    """How the table is read.
-
-    order: "row" where rows stand in order. keep_all: kept cells leave beside redacted values too.
-    step: the distance of one record from the next, None where neighbours are one step apart. zone:
-    the time zone of the order column.
-    """
+    """How the table is read."""
 
     value: str
-    order: str
+    order: str  # "row" where rows stand in order
     by: Texts
     keep: Texts = ()
-    keep_all: bool = False
-    step: str | None = None
+    keep_all: bool = False  # kept cells leave beside redacted values too
+    step: str | None = None  # None where neighbours are one step apart
     order_kind: Literal["time", "integer"]
     zone: str | None = None
 
 
 class Counts(Section):
-    """How much of everything there is in the released table.
-
-    missing: rows that had no value before, private ones apart. private: private records. runs:
-    private runs (private records where each is protected by itself). released: rows with a value.
-    dropped_chains: chains of which no row is left, dropped_records: how many values they had.
-    """
+    """How much of everything there is in the released table."""
 
     rows: Count
     chains: Count
-    missing: Count
+    missing: Count  # rows that had no value before, private ones apart
     private: Count
-    runs: Count
-    released: Count
-    dropped_chains: Count = 0
-    dropped_records: Count = 0
+    runs: Count  # private records where each is protected by itself
+    released: Count  # rows with a value
+    dropped_chains: Count = 0  # of which no row is left
+    dropped_records: Count = 0  # values that these had
 
 
 class Positions(Section):
@@ -103,35 +85,29 @@ class Positions(Section):
 
 
 class Private(Section):
-    """The private records. digest: of which they are, for the key's owner alone; None after a dry
-    run. positions: None unless they are published.
-    """
+    """The private records."""
 
     count: Count
+    # of which they are, for the key's owner alone; None after a dry run
     digest: Annotated[str | None, Field(pattern="^[0-9a-f]{32}:[0-9]{1,16}$")] = None
-    positions: Positions | None = None
+    positions: Positions | None = None  # unless they are published
 
 
 class Standing(Section):
-    """How the release stands in the ledger: how many other releases of the data set there were, and
-    whether they were accepted (--accept another-release). None with a reason where nobody can know.
-    """
+    """How the release stands in the ledger."""
 
-    others: Count | None
-    accepted: bool = False
+    others: Count | None  # of the data set; None with a reason where nobody can know
+    accepted: bool = False  # --accept another-release
     why: str | None = None
 
 
 class Growing(Section):
-    """What a growing table holds back. until: the newest order value. lag: so many of the newest
-    steps may still become private. reach: how far to its left a private record redacts at most.
-    link: private records nearer than this to what may become private wait with it.
-    """
+    """What a growing table holds back."""
 
-    until: Annotated[int, Field(ge=-(2**63), lt=2**63)]
-    lag: Count
-    reach: Count
-    link: Count
+    until: Annotated[int, Field(ge=-(2**63), lt=2**63)]  # the newest order value
+    lag: Count  # so many of the newest steps may still become private
+    reach: Count  # how far to its left a private record redacts at most
+    link: Count  # private records nearer than this to what may become private wait with it
 
 
 # ---- rules
@@ -199,6 +175,7 @@ class Stopping(Section):
     def chances(self) -> NDArray[np.float64]:
         """(n − 1, C, S, S) probability of stopping by level, far class, start context, context."""
         size = 8 * math.prod(self._shape)
+        # a few bytes may unpack to more than memory holds, so no more than fits is unpacked
         try:
             packed = zlib.decompressobj()
             content = packed.decompress(base64.b64decode(self.stop, validate=True), size + 8)
@@ -218,6 +195,7 @@ def _drawable(chances: NDArray[np.float64]) -> NDArray[np.float64]:
     return chances
 
 
+# A mechanism may bring a kind of rule of its own; verify says that it cannot judge it.
 class Unknown(BaseModel):
     """A rule of a kind that is not known here, as it was given."""
 
@@ -254,13 +232,11 @@ class SettingRules(Section):
 
 
 class Validated(Section):
-    """What the publisher's own draws say: how many, how many exceed ε, the leakage that 50, 95 and
-    99 % of them do not exceed, and the largest.
-    """
+    """What the publisher's own draws say."""
 
     drawn: Count
-    above: Count
-    quantiles: tuple[Finite, Finite, Finite]
+    above: Count  # how many of them exceed ε
+    quantiles: tuple[Finite, Finite, Finite]  # what 50, 95 and 99 % of them do not exceed
     largest: Finite
 
 
@@ -276,10 +252,9 @@ class Policy(Section):
 
 
 class Choice(Section):
-    """Which mechanism acts, and which came next, by expected share of records released, from
-    positions and model alone.
-    """
+    """Which mechanism acts, and which came next, by expected share of records released."""
 
+    # from positions and model alone
     acting: str
     expected: Annotated[float, Field(ge=0, le=1)]
     runner_up: str | None = None
@@ -290,12 +265,10 @@ class Choice(Section):
 
 
 class Evidence(Section):
-    """How the model stands to the data. unseen: whether it was learned from no record that may be
-    redacted here (None: not known). accepted: objections to the model that were accepted.
-    """
+    """How the model stands to the data."""
 
-    unseen: bool | None = None
-    accepted: Texts = ()
+    unseen: bool | None = None  # learned from no record that may be redacted here, if known
+    accepted: Texts = ()  # objections to the model
 
 
 # ---- the release as it left
@@ -354,7 +327,7 @@ class Certificate(Section):
         if acting != (self.policy is not None) or acting != (self.model is not None):
             raise ValueError('policy and model go with the kind "rules", and with no other')
         if self.model is not None:
-            self.model.promise()
+            self.model.promise()  # counts that are no model are an error of the form
         if self.origin is not None and self.origin.seen is not None:
             raise ValueError("origin.seen is for the key's owner alone")
         return self
@@ -368,7 +341,7 @@ class Certificate(Section):
     def to_json(self) -> bytes:
         """The content of a certificate file."""
         written = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-        return (written + "\n").encode()
+        return f"{written}\n".encode()
 
     @classmethod
     def from_dict(cls, content: Any) -> Self:
@@ -384,10 +357,6 @@ class Certificate(Section):
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
-    def with_output(self, output: Output) -> Self:
-        """The same, with what was written."""
-        return self.model_copy(update={"output": output})
-
 
 # ---- words
 
@@ -396,6 +365,7 @@ def statement(kind: str, epsilon: float, coverage: float | None) -> str:
     """The promise in words."""
     if kind != "rules":
         return "Nothing is released of a chain that has a private record."
+    # e to this is still a float
     likely = f"e^{epsilon:g} = {math.exp(min(epsilon, 700.0)):.6g}"
     promise = f"no output is more than {likely} times likelier under one value of a private record"
     promise += " (or run) than under another."

@@ -38,21 +38,16 @@ Counter: TypeAlias = int | NDArray[np.int64]
 
 
 def thresholds(redaction: NDArray[np.float64]) -> Draws:
-    """Redaction probabilities as multiples of 2⁻⁶⁴, rounded up (F3): a record is redacted if its
-    draw is below.
-
-    The product with 2⁶⁴ is exact. Probabilities below 1 give at most 2⁶⁴ − 2¹¹, and 1 gives ALWAYS,
-    which `redacts` knows.
-    """
+    """Redaction probabilities as multiples of 2⁻⁶⁴, rounded up: see `redacts`."""
+    # More redaction never leaks more (F3). The product is exact, and floats below 1 give at most
+    # 2⁶⁴ − 2¹¹, so that ALWAYS stands for 1 alone.
     scaled = np.ceil(np.asarray(redaction, dtype=np.float64) * 2.0**64)
     certain = scaled >= 2.0**64
     return np.where(certain, ALWAYS, np.where(certain, 0.0, scaled).astype(np.uint64))
 
 
 def redacts(draws: Draws, limits: Draws) -> NDArray[np.bool_]:
-    """Which records are redacted: always at ALWAYS, else where the draw lies below the
-    threshold.
-    """
+    """Which records go: always at ALWAYS, else where the draw lies below the threshold."""
     return np.asarray((limits == ALWAYS) | (draws < limits))
 
 
@@ -65,9 +60,8 @@ class Coins:
     column: str
 
     def __getstate__(self) -> dict[str, object]:
-        return {
-            name: getattr(self, name) for name in ("key", "dataset", "column")
-        }  # what is cached cannot be sent
+        # the hash that is cached cannot be sent
+        return {name: getattr(self, name) for name in ("key", "dataset", "column")}
 
     @cached_property
     def _named(self) -> hashlib.blake2b:
@@ -87,23 +81,16 @@ class Coins:
         return np.frombuffer(bytes(tags), dtype="<u8").reshape(-1, 2).astype(np.uint64)
 
     def tags_anywhere(self, chains: Sequence[bytes]) -> ChainTags:
-        """(m, 2) another 128-bit tag of each chain, given its encoded values, whatever the name of
-        the data set: for what is to be known again, never for draws.
-
-        CBC-MAC under a key of its own, of the column's name and then the chain's values, each
-        filled up with zeros to whole blocks. Encoded values say how long they are, so that no
-        message is the beginning of another, for which it is as good as AES.
-        """
-        begin = np.zeros((1, 2), dtype=np.uint64)
-        (start,) = self._chained(begin, [encoded_text(self.column)])
-        if len(set(map(len, chains))) == 1:  # numbers are all as long
-            return self._chained(np.repeat(start[np.newaxis], len(chains), axis=0), chains)
+        """(m, 2) another tag of each chain, under any name of the data set; not for draws."""
+        # CBC-MAC under a key of its own, of the column's name and then the chain's values, each
+        # filled up with zeros to whole blocks. Encoded values say how long they are, so that no
+        # message is the beginning of another, for which it is as good as AES.
+        start = self._chained(np.zeros((1, 2), dtype=np.uint64), [encoded_text(self.column)])
         sizes = np.fromiter(map(len, chains), dtype=np.int64, count=len(chains))
-        tags = np.empty((len(chains), 2), dtype=np.uint64)
+        tags = np.repeat(start, len(chains), axis=0)
         for size in np.unique(sizes).tolist():
             alike = np.flatnonzero(sizes == size)
-            some = [chains[i] for i in alike.tolist()]
-            tags[alike] = self._chained(np.repeat(start[np.newaxis], len(alike), axis=0), some)
+            tags[alike] = self._chained(tags[alike], [chains[i] for i in alike.tolist()])
         return tags
 
     def _chained(self, states: NDArray[np.uint64], messages: Sequence[bytes]) -> NDArray[np.uint64]:
@@ -115,7 +102,7 @@ class Coins:
         filled[:, :size] = np.frombuffer(b"".join(messages), dtype=np.uint8).reshape(-1, size)
         blocks = filled.view("<u8").astype(np.uint64, copy=False)
         for at in range(0, blocks.shape[1], 2):
-            states = self._encrypt(b"offrecord/again", states ^ blocks[:, at : at + 2])
+            states = encrypted(self.key, b"offrecord/again", states ^ blocks[:, at : at + 2])
         return states
 
     def draw(
@@ -126,39 +113,32 @@ class Coins:
         purpose: bytes = RECORDS,
         counter: Counter = 0,
     ) -> Draws:
-        """(r,) a draw for each record, given its chain's tag (r, 2) and its order value.
-
-        counter: which of a record's draws, from 0, below 2⁴⁸; one for all of them, or (r,).
+        """(r,) a draw for each record, given its chain's tag (r, 2) and its order value. counter:
+        which of a record's draws, from 0, below 2⁴⁸.
         """
         blocks = _blocks(tags, order, kind)
         if isinstance(counter, np.ndarray) or counter:
             blocks[:, 1] ^= np.asarray(counter).astype(np.uint64)
-        return np.ascontiguousarray(self._encrypt(purpose, blocks)[:, 0])
+        return np.ascontiguousarray(encrypted(self.key, purpose, blocks)[:, 0])
 
     def set_digest(
         self, tags: ChainTags, order: NDArray[np.integer], kind: int
     ) -> NDArray[np.uint64]:
-        """(2,) a 128-bit digest of records that nobody without the key can compute or test.
-
-        Whatever their order: the digest of two sets together is the exclusive or of theirs.
-        """
-        blocks = self._encrypt(b"offrecord/set", _blocks(tags, order, kind))
+        """(2,) a 128-bit digest of records that nobody without the key can compute or test."""
+        # whatever their order: the digest of two sets together is the exclusive or of theirs
+        blocks = encrypted(self.key, b"offrecord/set", _blocks(tags, order, kind))
         # numpy is quick in one dimension
         return np.array([np.bitwise_xor.reduce(half) for half in blocks.T], dtype=np.uint64)
 
     def content_digest(
         self, tags: ChainTags, content: NDArray[np.uint64], lengths: NDArray[np.integer]
     ) -> int:
-        """A 128-bit digest of what some chains hold, given a number for the content of each, as
-        above: for the key's owner alone, whatever the order of the chains, and that of two sets of
-        them is the exclusive or of theirs.
-        """
+        """The same of what some chains hold, given a number for the content of each."""
         blocks = tags ^ np.stack((content, lengths.astype(np.uint64)), axis=1)
-        low, high = np.bitwise_xor.reduce(self._encrypt(b"offrecord/left", blocks), axis=0).tolist()
+        low, high = np.bitwise_xor.reduce(
+            encrypted(self.key, b"offrecord/left", blocks), axis=0
+        ).tolist()
         return int(low | high << 64)
-
-    def _encrypt(self, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return encrypted(self.key, purpose, blocks)
 
 
 def encrypted(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -172,9 +152,10 @@ def encrypted(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray
 
 
 def _blocks(tags: ChainTags, order: NDArray[np.integer], kind: int) -> NDArray[np.uint64]:
-    """(r, 2) what AES is given for each record: its chain's tag and its order value."""
-    low, high = order_block(order, kind)
-    return tags ^ np.stack((low, high), axis=1)
+    """(r, 2) what AES is given for each record: its chain's tag xor its order value."""
+    # 15 bytes of two's complement, then the kind
+    sign = np.where(order < 0, np.uint64(2**56 - 1), np.uint64(0))
+    return tags ^ np.stack((order.astype(np.uint64), sign | np.uint64(kind << 56)), axis=1)
 
 
 def subkey(key: bytes, purpose: bytes, size: int = 32) -> bytes:
@@ -185,54 +166,38 @@ def subkey(key: bytes, purpose: bytes, size: int = 32) -> bytes:
 # ---- the bytes that stand for a value: a kind, a length, the value; all numbers little-endian
 
 
-def order_block(
-    order: NDArray[np.integer], kind: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The two halves of the 16 bytes of an order value: 15 bytes of two's complement, then its
-    kind.
-    """
-    low = order.astype(np.uint64)  # two's complement for negative ones
-    sign = np.where(order < 0, np.uint64(2**56 - 1), np.uint64(0))
-    return low, sign | np.uint64(kind << 56)
+def _encoded(kind: int, content: bytes) -> bytes:
+    return bytes((kind,)) + len(content).to_bytes(8, "little") + content
 
 
 def encoded_text(text: str) -> bytes:
-    """A text as its kind, its length in bytes, and its UTF-8."""
-    content = text.encode()
-    return bytes((TEXT,)) + len(content).to_bytes(8, "little") + content
+    """A text, as UTF-8."""
+    return _encoded(TEXT, text.encode())
 
 
 def encoded_boolean(value: bool) -> bytes:
-    """A truth value as its kind, its length 1, and one byte."""
-    return bytes((BOOLEAN,)) + (1).to_bytes(8, "little") + bytes((int(value),))
+    """A truth value, as one byte."""
+    return _encoded(BOOLEAN, bytes((value,)))
 
 
 def encoded_whole(value: int) -> bytes:
-    """One whole number."""
-    return (
-        bytes((INTEGER,)) + (16).to_bytes(8, "little") + value.to_bytes(16, "little", signed=True)
-    )
+    """One whole number, as 16 bytes of two's complement."""
+    return _encoded(INTEGER, value.to_bytes(16, "little", signed=True))
 
 
 def encoded_integers(values: NDArray[np.integer], kind: int) -> list[bytes]:
-    """Integers of any width, or times as nanoseconds: kind, length 16, 16 bytes of two's
-    complement.
-    """
-    packed = np.zeros(
-        len(values),
-        dtype=np.dtype([("kind", "u1"), ("length", "<u8"), ("low", "<u8"), ("high", "<u8")]),
-    )
+    """Integers of any width, or times as nanoseconds, as `encoded_whole` has them."""
+    form = np.dtype([("kind", "u1"), ("length", "<u8"), ("low", "<u8"), ("high", "<u8")])
+    packed = np.zeros(len(values), dtype=form)
     packed["kind"], packed["length"] = kind, 16
     packed["low"] = values.astype(np.uint64)
     packed["high"] = np.where(values < 0, np.uint64(2**64 - 1), np.uint64(0))
-    content, size = packed.tobytes(), packed.dtype.itemsize
+    content, size = packed.tobytes(), form.itemsize
     return [content[i : i + size] for i in range(0, len(content), size)]
 
 
 def joined(columns: Sequence[Sequence[bytes]], count: int) -> Iterable[bytes]:
-    """The encoded values of each chain, column after column; of `count` chains without any column,
-    nothing.
-    """
+    """The encoded values of each of `count` chains, column after column."""
     if not columns:
         return [b""] * count
     return columns[0] if len(columns) == 1 else map(b"".join, zip(*columns, strict=True))

@@ -40,9 +40,7 @@ def default_key_file() -> Path:
 
 @dataclass(frozen=True, repr=False)
 class Key:
-    """A 256-bit secret and the file it came from. With it, redacted values can be inferred from
-    released ones: keep it.
-    """
+    """A 256-bit secret and its file. With it, redacted values can be inferred: keep it."""
 
     secret: bytes
     file: Path
@@ -57,9 +55,7 @@ class Key:
 
     @classmethod
     def new(cls, file: Path) -> Key:
-        """Make a key file that only its owner can read, and its empty ledger; InputError if there
-        is one.
-        """
+        """Make a key file that only its owner can read; InputError if there is one."""
         key = cls._made(file, announced=True)
         if key is None:
             raise InputError(f"{file} exists; a key is never overwritten: give another --key-file")
@@ -67,17 +63,14 @@ class Key:
 
     @classmethod
     def load_or_new(cls, file: Path) -> Key:
-        """The key of a file, made where there is none; of several who make it at once, all get the
-        one that came first.
-        """
+        """The key of a file, made where there is none."""
+        # of several who make it at once, all get the one that came first
         made = None if file.exists() else cls._made(file, announced=False)
         return cls.load(file) if made is None else made
 
     @classmethod
     def _made(cls, file: Path, *, announced: bool) -> Key | None:
-        """A new key, with its ledger; None if there is one already. The file is complete from the
-        moment it is there.
-        """
+        """A new key, with its ledger; None if there is one already."""
         if file.is_dir():
             raise InputError(f"{file} is a folder, expected a file name for a key")
         key = cls(secrets.token_bytes(KEY_BYTES), file)
@@ -115,6 +108,7 @@ class Key:
             secret = bytes.fromhex(_KeyForm.of(content).key)
         except InputError:
             raise InputError(f"{file} is not a key file; make one with offrecord key new") from None
+        # elsewhere the mode of a file does not say who may read it
         if os.name == "posix" and file.stat().st_mode & 0o077:
             raise InputError(
                 f"{file} can be read by others; make it yours alone with chmod 600, or make a"

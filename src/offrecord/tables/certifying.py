@@ -78,7 +78,7 @@ def certified(
     """A certificate file, with what it says about its output: format, columns and SHA-256."""
     rows = certificate.counts.rows
     output = form.Output(format=kind, rows=rows, columns=tuple(columns), sha256=digest)
-    return certificate.with_output(output).to_json()
+    return certificate.model_copy(update={"output": output}).to_json()
 
 
 def _columns(plan: Plan) -> form.Columns:
