@@ -5,9 +5,9 @@ import pytest
 
 from attacks.bayes import likelihoods, runs_of, sequences, table, walked_releases
 from definition import everywhere
-from offrecord.attacks import local
-from offrecord.attacks import walks as attacked
-from offrecord.attacks.paths import Paths, Shown
+from offrecord.attacks.paths import Paths, Shown, inferred
+from offrecord.attacks.walks import Walks
+from offrecord.mechanisms.deciding.decide import local_redaction
 from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
@@ -15,8 +15,6 @@ from offrecord.mechanisms.rules import SETTINGS, LocalRule, Pair, Setting, Stopp
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.members import Members, Places
 from offrecord.models.records import MISSING
-
-NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 def spread(likely):
@@ -72,10 +70,8 @@ def test_what_walks_give_away_is_what_enumeration_says(k, order, n, private, mis
             secret = list(range(int(runs.first[low]), int(runs.last[low]) + 1))
         likely, releases, joint = likelihoods(*every, secret)
         for number, release in enumerate(releases):
-            codes = release.astype(np.int8)
-            shown = Shown.of(table(release[np.newaxis]), codes, k, NO_ROWS, np.zeros((0, k)))
-            walks = attacked.Walks(Paths(shown, members, everywhere), clusters, book)
-            found = walks.inferred(runs)
+            shown = Shown.of(table(release[np.newaxis]), k)
+            found = Walks(Paths(shown, members, everywhere), clusters, book).inferred(runs)
             exact = spread(likely[number : number + 1])[0]
             assert abs(found.ratio[low]) == pytest.approx(exact, abs=1e-9)
             first = joint[number].reshape(k, -1).sum(axis=1)
@@ -114,19 +110,17 @@ def test_what_local_rules_give_away_is_what_enumeration_says(
     hidden[:, list(missing)] = MISSING
     one = table(hidden)
     runs = runs_of(one, private, each=protect == "each")
-    layout, book = layout_of(one, runs, order, place_of), RuleBook.of_policy(made, order)
-    zeros = np.zeros(n, dtype=np.int64)
-    silent = local.redaction_chances(layout, book, zeros, np.arange(n), k)
+    layout = layout_of(one, runs, order, place_of)
+    silent = local_redaction(one, runs, made, place_of, order)
     every = _released(values, chance, silent, missing)
+    by_rules = silent.copy()
+    by_rules[list(missing)] = 0.0
     for run in range(runs.count):
         secret = list(range(int(runs.first[run]), int(runs.last[run]) + 1))
         likely, releases, joint = likelihoods(*every, secret)
         for number, release in enumerate(releases[:200]):
-            codes = release.astype(np.int8)
-            shown = local.shown_by_rules(
-                table(release[np.newaxis]), codes, np.array(missing, dtype=int), layout, book
-            )
-            found = local.inferred(Paths(shown, members, place_of), layout, runs)
+            shown = Shown.of(table(release[np.newaxis]), k, by_rules)
+            found = inferred(Paths(shown, members, place_of), layout, runs)
             exact = spread(likely[number : number + 1])[0]
             assert abs(found.ratio[run]) == pytest.approx(exact, abs=1e-9)
             first = joint[number].reshape(k, -1).sum(axis=1)

@@ -1,6 +1,7 @@
 """Released tables: honest ones verify in every way of looking, altered ones do not."""
 
 import hashlib
+import json
 import warnings
 
 import numpy as np
@@ -188,3 +189,43 @@ def test_a_known_chain_is_judged_without_a_sample(tmp_path):
     assert len(verdict.judged.leakages) == 1
     assert "under the known chain" in verdict.headline
     assert Model(KnownChains([chain])).promise.coverage is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_original_without_the_key_shows_what_no_rule_reaches(kind, tmp_path):
+    """A value far from every private record that is empty, though some rows had none before."""
+    released = made(tmp_path, 5, kind, share=0.01)
+    rows = pl.read_csv(released.path, infer_schema=False)
+    private = pl.read_csv(released.listed, infer_schema=False).with_columns(p=True)
+    near = rows.join(private, on=["id", "t"], how="left", maintain_order="left")["p"].is_not_null()
+    apart = [
+        row
+        for row in range(15, rows.height - 15)
+        if rows["v"][row] and not near[row - 15 : row + 15].any()
+    ]
+    content, path = altered(released, with_cell(apart[0], None))
+    given = released.ways["listed"] | {"original": released.original}
+    certificate = path.with_name("altered.json")
+    certificate.write_text(json.dumps(content))
+    problems = verify(certificate, path, seed=1, **given).problems
+    assert len(problems) == 1
+    assert "empty, although the rules release it" in problems[0]
+
+
+def test_no_cell_is_kept_beside_what_walks_surely_redact(tmp_path):
+    """Beside a record of a core that is not private itself, whoever looks."""
+    rng = np.random.default_rng(2)
+    promise = posterior(rng, 2, 3)
+    frame = table(rng, 2, share=0.03).with_columns(w=pl.lit("x"))
+    policy = rules_for(rng, "stopping", promise)
+    released = Released(tmp_path, frame, promise, policy, keep="w")
+    rows, listed = pl.read_csv(released.path, infer_schema=False), pl.read_csv(released.listed)
+    first = rows.with_row_index("row").join(
+        listed.cast(pl.String), on=["id", "t"], maintain_order="left"
+    )["row"]
+    beside = next(row - 1 for row in first if row - 1 not in set(first))
+    kept = pl.Series("w", [cell if row != beside else "x" for row, cell in enumerate(rows["w"])])
+    content, path = altered(released, lambda rows: rows.with_columns(kept))
+    for way in ("listed", "key", "original"):
+        problems = released.verdict(way, content=content, path=path).problems
+        assert any("a kept cell beside a redacted value" in one for one in problems), way

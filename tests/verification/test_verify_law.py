@@ -25,7 +25,7 @@ def judged(rules, promise, rows=None):
     drawn = promised.draw(1, np.random.default_rng(0))
     if rows is not None:
         drawn = Drawn(promised.kind, rows.rows, rows.first)
-    return leakages(Rules.of(Policy.of(policy.to_dict()), promised.kind), drawn)
+    return leakages(Rules.of(Policy.of(policy.to_dict()), promised), drawn)
 
 
 def outcomes(rule, path, core, sign, order, k):
@@ -182,9 +182,9 @@ def test_the_law_of_the_stop(direction):
     members = promise.members(5, 1)
     rules = {Setting("run"): Pair(one, one)}
     policy = TablePolicy("x", 1.0, "run", 0.99, rules)
-    kind = Promised(promise.form()).kind
-    side = Rules.of(Policy.of(policy.to_dict()), kind).side("run", 0, direction)
-    found = stop_law(side, Drawn(kind, members.rows), 0, direction)
+    rules = Rules.of(Policy.of(policy.to_dict()), Promised(promise.form()))
+    side = rules.sides["run", 0, direction]
+    found = stop_law(side, Drawn(rules.kind, members.rows), 0, direction)
     np.testing.assert_allclose(found, designed(one, members, 0, direction), atol=1e-12)
 
 

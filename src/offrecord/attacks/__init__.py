@@ -1,8 +1,9 @@
 """Attacks on a release: what anybody who holds it, its certificate and the model can infer.
 
-released   a release from its files    paths         what it shows, followed along chains
-local      Bayes against local rules   walks         Bayes against stopping rules
-attacking  all attackers, and counts   result        what they inferred
+attacking  a release from its files, all attackers, and counts
+paths      what it shows, followed along chains: Bayes against local rules
+walks      Bayes against stopping rules
+result     what they inferred
 """
 
 from offrecord.attacks.attacking import attack

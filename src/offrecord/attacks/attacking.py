@@ -7,38 +7,45 @@ model says (plausible chains, section 6).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from offrecord.attacks import local
-from offrecord.attacks.paths import Inferred, Paths, Shown
-from offrecord.attacks.released import Released
+from offrecord.attacks.paths import Inferred, Paths, Shown, inferred
 from offrecord.attacks.result import INSTEAD, PROMISED, Attack, Attacker
 from offrecord.attacks.walks import Walks
+from offrecord.errors import InputError
 from offrecord.fitting.audit import counted_beyond, dependence
 from offrecord.fitting.counting import Reference
+from offrecord.mechanisms.deciding import decide as deciding
 from offrecord.mechanisms.deciding.decide import ALWAYS, NEVER
-from offrecord.mechanisms.deciding.layout import layout_of
+from offrecord.mechanisms.deciding.layout import Layout, PlaceOf, layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import LocalRule, StoppingRule
-from offrecord.models.evidence import Dependence, Verdict
-from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.base import Floats, Mask
+from offrecord.models.evidence import Verdict
+from offrecord.models.promise import Promise
+from offrecord.models.records import MISSING, Chains, Codes, Runs
+from offrecord.release.certificate import Certificate
+from offrecord.tables.chains import Arranged
 from offrecord.tables.frames import Native
+from offrecord.tables.growing import Holding, closed, open_ended
+from offrecord.tables.private import Private, runs_of
+from offrecord.tables.table import Table
 from offrecord.text import many
 from offrecord.theory.window import smallest_windows
-
-
-def neighbours(reference: Reference) -> Dependence | None:
-    """What the next chain's record at the same time says, beyond what all chains have in common;
-    None where too few chains have records at the same times.
-    """
-    return dependence(reference) if reference.units > 1 else None
-
+from offrecord.verification.agreement import Found
+from offrecord.verification.reading import private_of, read_records, with_original
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
+_LOOKS = 3  # at which records are missing for certain; sides that cannot look depend on it
+#: Kinds of rules whose likelihoods an attacker computes.
+_KNOWN = {LocalRule.kind, StoppingRule.kind}
 
 
 def attack(
@@ -67,20 +74,11 @@ def attack(
     """
     proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
     before = None if original is None else Path(original)
-    return _attacked(Released.of_files(Path(released), proof, private_list, before, limits))
-
-
-def _attacked(held: Released) -> Attack:
+    held = Released.of_files(Path(released), proof, private_list, before, limits)
     own = _by_model(held)
     attackers = [Attacker("the model", PROMISED, own.ratio)]
     if held.original is not None:
-        erased = np.where(held.is_private, np.int8(MISSING), held.original)
-        erased = np.where(held.waits, np.int8(MISSING), erased)
-        layout = layout_of(held.standing, held.runs, held.promise.order, held.place_of)
-        paths = Paths(_plain(held, erased), held.promise.mean, held.place_of)
-        ratios = local.inferred(paths, layout, held.runs).ratio
-        ratios = np.where(held.settled, ratios, np.nan)
-        attackers.append(Attacker("plain erasure instead", INSTEAD, ratios))
+        attackers.append(Attacker("plain erasure instead", INSTEAD, _by_erasure(held)))
     # records that no coin touches: which of them are there depends on no value
     free = (held.certain == NEVER) & (held.codes >= 0)
     reference = Reference.of(held.chains, held.promise.k, free)
@@ -92,48 +90,46 @@ def _attacked(held: Released) -> Attack:
         own.prior,
         own.posterior,
         wrong=int(((held.certain == ALWAYS) & (held.codes >= 0)).sum()),
-        notes=_notes(held, own),
+        notes=tuple(_notes(held, own)),
         counted=_counted(held, reference),
-        neighbours=neighbours(reference),
+        # too few chains with records at the same times say nothing about each other
+        neighbours=dependence(reference) if reference.units > 1 else None,
     )
 
 
 def _by_model(held: Released) -> Inferred:
     """By the mean chain and the rules that act."""
-    order = held.promise.order
-    layout = layout_of(held.standing, held.runs, order, held.place_of)
-    book = RuleBook.of_policy(held.policy, order)
+    k, mean, layout = held.promise.k, held.promise.mean, held.layout
     if held.policy.is_local:
-        aside = np.flatnonzero(held.missing | held.waits)
-        shown = local.shown_by_rules(held.chains, held.codes, aside, layout, book)
-        found = local.inferred(Paths(shown, held.promise.mean, held.place_of), layout, held.runs)
+        shown = Shown.of(held.chains, k, held.redaction)
+        found = inferred(Paths(shown, mean, held.place_of), layout, held.runs)
     elif held.policy.kinds <= _KNOWN:
-        shown = _plain(held, held.codes)
-        paths = Paths(shown, held.promise.mean, held.place_of)
+        book = RuleBook.of_policy(held.policy, held.promise.order)
+        paths = Paths(Shown.of(held.chains, k), mean, held.place_of)
         found = Walks(paths, clusters_of(layout, book), book).inferred(held.runs)
     else:
-        unknown = np.full((held.runs.count, held.promise.k), np.nan)
+        unknown = np.full((held.runs.count, k), np.nan)
         return Inferred(unknown[:, 0], unknown, unknown)
     return found._replace(ratio=np.where(held.settled, found.ratio, np.nan))
 
 
-#: Kinds of rules whose likelihoods an attacker computes.
-_KNOWN = {LocalRule.kind, StoppingRule.kind}
-
-
-def _plain(held: Released, codes: Codes) -> Shown:
-    """Released values, and nothing else."""
-    known = held.arranged.chains
-    chains = Chains(known.starts, codes, known.order, known.timed, known.steps)
-    nothing = np.empty(0, dtype=np.int64)
-    return Shown.of(chains, codes, held.promise.k, nothing, np.zeros((0, held.promise.k)))
+def _by_erasure(held: Released) -> Floats:
+    """(r,) ratios, had private records alone been redacted."""
+    assert held.original is not None
+    erased = np.where(held.is_private | held.waits, np.int8(MISSING), held.original)
+    shown = Shown.of(replace(held.arranged.chains, codes=erased), held.promise.k)
+    paths = Paths(shown, held.promise.mean, held.place_of)
+    return np.where(held.settled, inferred(paths, held.layout, held.runs).ratio, np.nan)
 
 
 def _counted(held: Released, reference: Reference) -> Verdict | None:
     """Counts beyond what the rules leave out, or beyond the window that the mean chain asks for."""
     promise, size = held.promise, held.policy.reach
     if not all(rule.is_window for rule in held.policy.sides):
-        asked = smallest_windows(promise.mean, "record", _a_place(held), held.policy.epsilon, 0)
+        places = sorted(setting.place for setting in held.policy.rules)
+        at = places[len(places) // 2]  # some place at which rules act
+        # rules that look at values may leave records that are nearer than they reach
+        asked = smallest_windows(promise.mean, "record", at, held.policy.epsilon, 0)
         if asked is None:
             return None
         size = min(max(asked), size)
@@ -141,31 +137,177 @@ def _counted(held: Released, reference: Reference) -> Verdict | None:
     return counted_beyond(reference, promise.labels, size, held.policy.epsilon, once=once)
 
 
-def _a_place(held: Released) -> int:
-    """A place at which rules act."""
-    return sorted(setting.place for setting in held.policy.rules)[len(held.policy.rules) // 2]
-
-
-def _notes(held: Released, own: Inferred) -> tuple[str, ...]:
-    notes = []
+def _notes(held: Released, own: Inferred) -> Iterator[str]:
     waiting = int((~held.settled).sum())
     if waiting:
-        notes.append(f"not attacked: {many(waiting, 'private run')} beside records that still wait")
-    unknown = sorted(held.policy.kinds - _KNOWN)
+        yield f"not attacked: {many(waiting, 'private run')} beside records that still wait"
+    unknown = ", ".join(sorted(held.policy.kinds - _KNOWN))
     if unknown:
-        notes.append(
-            f"not attacked by the model: no attack knows rules of the kind {', '.join(unknown)}"
-        )
+        yield f"not attacked by the model: no attack knows rules of the kind {unknown}"
     impossible = int(np.isnan(own.ratio).sum()) - waiting
     if impossible > 0 and not unknown:
-        notes.append(
+        yield (
             f"not attacked: {many(impossible, 'private run')} beside which the model holds what is"
             " released for impossible"
         )
     if held.runs.count != held.certificate.counts.runs:
-        notes.append(
+        yield (
             f"{many(held.runs.count, 'private run')} here where the certificate counts"
             f" {held.certificate.counts.runs:,}: which records between private ones are missing is"
             " not known"
         )
-    return tuple(notes)
+
+
+# ---- what an attacker holds
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A release."""
+
+    certificate: Certificate
+    policy: TablePolicy
+    promise: Promise
+    arranged: Arranged
+    private: Private
+    codes: Codes  # released values, MISSING where there is none
+    original: Codes | None = None  # those before, where they are known
+
+    @classmethod
+    def of_files(
+        cls,
+        table: Path,
+        certificate: Path,
+        listed: Native | Path | None,
+        original: Path | None,
+        limits: Mapping[str, int] | None = None,
+    ) -> Released:
+        """From its files; InputError where they do not belong together."""
+        said = Certificate.load(certificate)
+        if said.policy is None or said.model is None:
+            raise InputError(
+                "whole chains left nothing beside a private record: there is nothing to infer from"
+            )
+        promise, policy = said.model.promise(), TablePolicy.from_form(said.policy)
+        found = Found()
+        records = read_records(said, table, promise.labels, found, limits)
+        if records is None:
+            raise InputError(found.problems[0])
+        if len(records.codes) != said.counts.rows:
+            raise InputError(
+                f"the table has {many(len(records.codes), 'row')}, its certificate is about"
+                f" {said.counts.rows:,}: these are not of the same release"
+            )
+        if original is not None:
+            records = with_original(records, original, limits)
+        private = private_of(records, listed)
+        if private is None:
+            raise InputError(
+                "the certificate does not publish which records are private: give --private-list"
+            )
+        if private.count != said.counts.private:
+            raise InputError(
+                f"the list names {many(private.count, 'private record')}, the certificate"
+                f" {said.counts.private:,}"
+            )
+        codes, before = records.codes, records.original
+        return cls(said, policy, promise, records.arranged, private, codes, before)
+
+    # ---- its records
+
+    @property
+    def chains(self) -> Chains:
+        """The records; their values are those that left."""
+        return replace(self.arranged.chains, codes=self.codes)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What is protected."""
+        return self._runs(self.missing)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the runs' cores are."""
+        return layout_of(self._standing(self.missing), self.runs, self.promise.order, self.place_of)
+
+    @cached_property
+    def is_private(self) -> Mask:
+        """(n,) which rows are private."""
+        found = np.zeros(len(self.codes), dtype=bool)
+        found[self.private.rows(self.arranged.chains)] = True
+        return found
+
+    @cached_property
+    def place_of(self) -> PlaceOf:
+        """From chain numbers and steps to places."""
+        # the coins are not there, and nothing is drawn
+        table = Table(self.arranged, self.private, None)  # type: ignore[arg-type] # needs no coins
+        return table.place_of(self.promise.places)
+
+    # ---- what waits, in a growing table
+
+    @cached_property
+    def _holding(self) -> Holding | None:
+        growing = self.certificate.growing
+        return None if growing is None else Holding(**growing.to_dict())
+
+    @cached_property
+    def waits(self) -> Mask:
+        """(n,) rows that leave later."""
+        if self._holding is None:
+            return np.zeros(len(self.codes), dtype=bool)
+        return self._holding.waits(self.arranged, self.private)
+
+    @cached_property
+    def settled(self) -> Mask:
+        """(r,) runs beside which nothing waits that their rules may reach."""
+        if self._holding is None:
+            return np.ones(self.runs.count, dtype=bool)
+        # what waits is empty, too, and would be read as redacted
+        begins = self._holding.begins(self.arranged, self.private)[self.runs.chain]
+        return np.asarray(self.runs.last + self.policy.reach + self.promise.order < begins)
+
+    # ---- what is missing, and what never goes
+
+    @cached_property
+    def missing(self) -> Mask:
+        """(n,) rows that had no value before, as far as anybody knows."""
+        if self.original is not None:
+            return np.asarray((self.original == MISSING) & ~self.is_private)
+        found = np.zeros(len(self.codes), dtype=bool)
+        hidden = (self.codes == MISSING) & ~self.is_private & ~self.waits
+        # a row that is empty although no rule reaches it had no value; a side that would have seen
+        # it goes straight to its deadline, so that more rows are within reach
+        for _ in range(_LOOKS if self.certificate.counts.missing else 0):
+            found = hidden & (self._certain(found) == NEVER)
+        return found
+
+    @cached_property
+    def certain(self) -> deciding.Certainty:
+        """(n,) whether each row goes never, at times or always."""
+        return self._certain(self.missing)
+
+    @property
+    def redaction(self) -> Floats:
+        """(n, k) how likely local rules redact each record, by its value."""
+        acting, order = self._standing(self.missing), self.promise.order
+        found = deciding.local_redaction(acting, self.runs, self.policy, self.place_of, order)
+        assert found is not None
+        found = found if self._holding is None else closed(found, self.arranged.chains)
+        found[self.missing | self.waits] = 0.0  # no rule made these empty
+        return found
+
+    def _certain(self, missing: Mask) -> deciding.Certainty:
+        acting, runs = self._standing(missing), self._runs(missing)
+        found = deciding.certain(acting, runs, self.policy, self.place_of, self.promise.order)
+        return found if self._holding is None else closed(found, self.arranged.chains)
+
+    def _runs(self, missing: Mask) -> Runs:
+        """The runs, if these rows had no value: runs with nothing but such rows between are one."""
+        return runs_of(self._standing(missing), self.private, self.policy.protect)
+
+    def _standing(self, missing: Mask) -> Chains:
+        """The chains as rules see them: which rows have a value, and nothing of what it is."""
+        codes = np.where(missing, np.int8(MISSING), np.int8(0))
+        chains = replace(self.arranged.chains, codes=codes)
+        return chains if self._holding is None else open_ended(chains)

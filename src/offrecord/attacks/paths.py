@@ -1,13 +1,13 @@
 """What a released table shows, and what it says about a private run, by forward–backward.
 
-Evidence is followed from a core to the nearest released context on each side.
-
-Contexts are tuples of the last `order` values. Rows that show nothing are skipped by powers of the
-kernel, so a window costs as much as two contexts; results are kept by what is shown.
+Evidence is followed from a core to the nearest released context on each side. Contexts are tuples
+of the last `order` values. Rows that show nothing are skipped by powers of the kernel, so a window
+costs as much as two contexts; results are kept by what is shown.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -15,34 +15,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.deciding.layout import PlaceOf
+from offrecord.mechanisms.deciding.layout import WHOLE, Layout, PlaceOf
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
-from offrecord.models.records import Chains, Codes
+from offrecord.models.records import Chains, Runs
 
 NOTHING = 0  #: the symbol of a record that shows nothing: private, missing, or redacted for certain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shown:
-    """A released table as an attacker sees it.
-
-    chains: its records. symbols: (n,) which row of `likes` each has: NOTHING, then the k released
-    values, then redacted records. likes: (s, k) likelihood of what is shown given the record's
-    value, up to a factor.
-    """
+    """A released table as an attacker sees it."""
 
     chains: Chains
-    symbols: NDArray[np.int32]
-    likes: Floats
+    symbols: NDArray[np.int32]  # (n,) the row of `likes`: NOTHING, the k values, redacted ones
+    likes: Floats  # (s, k) likelihood of what is shown given the value, up to a factor
 
     @classmethod
-    def of(cls, chains: Chains, codes: Codes, k: int, redacted: Integers, chances: Floats) -> Shown:
-        """What local rules leave: the `redacted` rows went with these (h, k) chances, by value."""
-        symbols = np.maximum(codes, -1).astype(np.int32) + 1
-        rules, which = np.unique(chances.reshape(-1, k), axis=0, return_inverse=True)
-        symbols[redacted] = k + 1 + which.reshape(-1)
-        return cls(chains, symbols, np.concatenate((np.ones((1, k)), np.eye(k), rules)))
+    def of(cls, chains: Chains, k: int, redaction: Floats | None = None) -> Shown:
+        """Released values; redaction: (n, k) the chances of records with a coin of their own."""
+        symbols = np.maximum(chains.codes, -1).astype(np.int32) + 1
+        likes = np.concatenate((np.ones((1, k)), np.eye(k)))
+        if redaction is not None:
+            gone = redaction[np.flatnonzero(symbols == NOTHING)]
+            # what goes for certain, or was missing, depends on no value
+            unsure = ~np.all(gone == 1.0, axis=1) & np.any(gone > 0.0, axis=1)
+            rules, which = np.unique(gone[unsure], axis=0, return_inverse=True)
+            symbols[np.flatnonzero(symbols == NOTHING)[unsure]] = k + 1 + which.reshape(-1)
+            likes = np.concatenate((likes, rules))
+        return cls(chains, symbols, likes)
 
     @property
     def k(self) -> int:
@@ -60,10 +61,7 @@ class Shown:
         return np.flatnonzero(self.symbols != NOTHING)
 
     def anchors(self, order: int) -> Integers:
-        """The rows, sorted, that end `order` released records one step apart.
-
-        Given such a context, what lies before it is independent of what lies behind it.
-        """
+        """The rows, sorted, that end `order` released records one step apart."""
         fits = self.released.copy()
         fits[: order - 1] = False
         same = np.diff(self.chains.chain_of, prepend=-1) == 0
@@ -73,30 +71,33 @@ class Shown:
             fits[back - 1 :] &= follows[: len(follows) - back + 1]
         return np.flatnonzero(fits)
 
-    def row(self, chain: Integers, place: Integers) -> Integers:
-        """(r,) the first row of each chain at a place or behind it; the chain's end, if none is."""
+    def row(self, chain: int, place: int) -> int:
+        """The first row of a chain at a place or behind it; the chain's end, if none is."""
         chains = self.chains
+        # places beyond the last record would be rows of the next chain
         if chains.steps is None:
-            return np.asarray(np.minimum(chains.starts[chain] + place, chains.starts[chain + 1]))
-        key = np.minimum(place, chains.width - 1) + chain * chains.width
-        return np.asarray(np.searchsorted(chains.keys, key))
+            return int(min(chains.starts[chain] + place, chains.starts[chain + 1]))
+        key = min(place, chains.width - 1) + chain * chains.width
+        return int(np.searchsorted(chains.keys, key))
 
-
-class Path(NamedTuple):
-    """Rows that show something, in order of time, between two places of a chain."""
-
-    chain: int
-    begin: int
-    rows: Integers
-    end: int
+    def context(self, chain: int, end: int, order: int) -> int | None:
+        """The released context that ends at a place; None unless all of it is released."""
+        found, row = 0, self.row(chain, max(end - order + 1, 0))
+        if end < order - 1 or row + order > len(self.symbols):
+            return None
+        rows = np.arange(row, row + order)
+        places = np.arange(end - order + 1, end + 1)
+        there = self.released[rows] & (self.chains.places[rows] == places)
+        if not there.all():
+            return None
+        for symbol in self.symbols[rows].tolist():
+            found = found * self.k + symbol - 1
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Paths:
-    """An attacker's chain (M = 1) on a table.
-
-    mean: the chain. place_of: from chain numbers and steps to places.
-    """
+    """An attacker's chain on a table. mean: the chain (M = 1)."""
 
     shown: Shown
     mean: Members
@@ -106,6 +107,7 @@ class Paths:
     @cached_property
     def anchors(self) -> Integers:
         """Rows that end a released context."""
+        # given it, what lies before is independent of what lies behind (R6)
         return self.shown.anchors(self.mean.order)
 
     def place(self, chain: int, step: int) -> int:
@@ -124,109 +126,82 @@ class Paths:
 
     def right(self, chain: int, far: int) -> Floats:
         """(S,) likelihood of all that is shown behind `far`, given the context that ends there."""
-        rows = slice(*self._rows(chain, far + 1, None))
-        at = int(np.searchsorted(self.anchors, rows.start + self.mean.order - 1))
-        stop = rows.stop
-        if at < len(self.anchors) and self.anchors[at] < rows.stop:
-            stop = int(self.anchors[at]) + 1
-        path = self._path(chain, far, rows.start, stop, far)
-        ones = np.ones((self.mean.contexts, 1))
-        return np.asarray(self._backward(path, ones)[:, 0])
+        low, high = self._rows(chain, far + 1, None)
+        anchor = self._anchor(low, high)
+        # what lies behind a released context is as likely whatever lies before it
+        rows = low, high if anchor is None else anchor + 1
+        return np.asarray(self._forward(chain, (far, None), rows).sum(axis=1))
 
     def left(self, chain: int, near: int, before: int) -> Floats:
-        """(S,) probability of all that is shown at places below `before`, together with the
-        context that ends at `near`.
+        """(S,) probability of all that is shown below `before`, and the context that ends at
+        `near`.
         """
-        rows = slice(*self._rows(chain, 0, before))
-        at = int(np.searchsorted(self.anchors, rows.stop)) - 1
-        order = self.mean.order
-        if at >= 0 and self.anchors[at] - order + 1 >= rows.start:
-            last = int(self.anchors[at])
-            symbols = self.shown.symbols[last - order + 1 : last + 1] - 1
-            context = int(symbols @ self.mean.k ** np.arange(order - 1, -1, -1))
-            begin = int(self.shown.chains.places[last])
-            path = self._path(chain, begin, last + 1, rows.stop, near)
-            start = np.eye(self.mean.contexts)[context]
-            return np.asarray(self._forward(path, start[np.newaxis], (context,))[0])
-        begin = order - 1
-        start, shows = self.law(chain, begin).copy(), []
-        first = self._rows(chain, 0, min(order, before))
-        for row in range(*first):  # the first context holds the chain's first records
-            back = begin - int(self.shown.chains.places[row])
-            digit = np.arange(self.mean.contexts) // self.mean.k**back % self.mean.k
-            start *= self.shown.likes[self.shown.symbols[row], digit]
-            shows += [back, int(self.shown.symbols[row])]
-        path = self._path(chain, begin, first[1], rows.stop, near)
-        return np.asarray(self._forward(path, start[np.newaxis], ("start", *shows))[0])
+        order, (low, high) = self.mean.order, self._rows(chain, 0, before)
+        at = int(np.searchsorted(self.anchors, high)) - 1
+        if at >= 0 and self.anchors[at] - order + 1 >= low:
+            low = int(self.anchors[at]) + 1
+            begin = int(self.shown.chains.places[low - 1])
+            start = np.zeros(self.mean.contexts)
+            start[self.shown.context(chain, begin, order)] = 1.0
+        else:
+            begin = order - 1
+            start = self.law(chain, begin).copy()
+            first = range(*self._rows(chain, 0, min(order, before)))
+            for row in first:  # the first context holds the chain's first records
+                back = begin - int(self.shown.chains.places[row])
+                digit = np.arange(self.mean.contexts) // self.mean.k**back % self.mean.k
+                start *= self.shown.likes[self.shown.symbols[row], digit]
+            low = first.stop
+        return np.asarray(self._forward(chain, (begin, near), (low, high), start)[0])
 
     def across(self, chain: int, far: int, near: int, first: int) -> Floats:
-        """(S, S) probability of all that is shown between two cores, together with the second
-        one's context at `near`, given the first one's at `far`. first: where the second begins.
+        """(S, S) probability of all that is shown between two cores, and the context at `near`,
+        given the one at `far`. first: where the second core begins.
         """
-        rows = self._rows(chain, far + 1, first)
-        path = self._path(chain, far, *rows, near)
-        return self._forward(path, np.eye(self.mean.contexts), ("all",))
+        return self._forward(chain, (far, near), self._rows(chain, far + 1, first))
 
     def is_cut(self, chain: int, far: int, first: int) -> bool:
         """Whether a released context lies between two cores."""
-        begin, end = self._rows(chain, far + 1, first)
-        at = int(np.searchsorted(self.anchors, begin + self.mean.order - 1))
-        return at < len(self.anchors) and bool(self.anchors[at] < end)
+        return self._anchor(*self._rows(chain, far + 1, first)) is not None
 
-    # ---- rows
+    def _anchor(self, low: int, high: int) -> int | None:
+        """The first row that ends a released context of some rows."""
+        at = int(np.searchsorted(self.anchors, low + self.mean.order - 1))
+        inside = at < len(self.anchors) and self.anchors[at] < high
+        return int(self.anchors[at]) if inside else None
 
     def _rows(self, chain: int, low: int, high: int | None) -> tuple[int, int]:
         """The rows of a chain at the places low … high − 1."""
-        of = np.array([chain])
-        begin = int(self.shown.row(of, np.array([low]))[0])
-        if high is None:
-            return begin, int(self.shown.chains.starts[chain + 1])
-        return begin, int(self.shown.row(of, np.array([high]))[0])
+        end = self.shown.chains.starts[chain + 1] if high is None else self.shown.row(chain, high)
+        return self.shown.row(chain, low), int(end)
 
-    def _path(self, chain: int, begin: int, low: int, high: int, end: int) -> Path:
-        """The informative rows among them, from a place to another."""
-        informative = self.shown.informative
-        inside = informative[slice(*np.searchsorted(informative, (low, high)))]
-        return Path(chain, begin, inside, end)
-
-    def _key(self, path: Path) -> tuple[bytes, bytes, int, int]:
-        """What a path shows, and from which place on."""
-        steps = self.shown.chains.places[path.rows] - path.begin
-        symbols = self.shown.symbols[path.rows]
-        place = self.place(path.chain, path.begin)
-        return steps.tobytes(), symbols.tobytes(), path.end - path.begin, place
-
-    def _forward(self, path: Path, start: Floats, name: tuple[object, ...]) -> Floats:
-        """(r, S) from the contexts at the path's begin to those at its end. name: of the start."""
-        key = ("forward", *name, *self._key(path))
-        found = self._known.get(key)
-        if found is None:
-            found, at = start, path.begin
-            for place, like in self._seen(path):
-                found = scaled(found @ self.ahead(path.chain, at, place - at) * like)
-                at = place
-            found = self._known[key] = found @ self.ahead(path.chain, at, path.end - at)
-        return found
-
-    def _backward(self, path: Path, start: Floats) -> Floats:
-        """(S, r) the likelihood of a path given the context at its begin."""
-        key = ("backward", *self._key(path))
-        found = self._known.get(key)
-        if found is None:
-            found, seen = start, self._seen(path)
-            places = [path.begin, *(place for place, _ in seen)]
-            for before, (place, like) in zip(reversed(places[:-1]), reversed(seen), strict=True):
-                moved = self.ahead(path.chain, before, place - before)
-                found = scaled(moved @ (like[:, np.newaxis] * found))
-            self._known[key] = found
-        return found
-
-    def _seen(self, path: Path) -> list[tuple[int, Floats]]:
-        """Place of each row, and the likelihood of what it shows given the context there."""
-        places = self.shown.chains.places[path.rows].tolist()
-        symbols, last = self.shown.symbols[path.rows].tolist(), self.mean.last_value
-        likes = self.shown.likes[:, last]
-        return [(place, likes[one]) for place, one in zip(places, symbols, strict=True)]
+    def _forward(
+        self,
+        chain: int,
+        span: tuple[int, int | None],
+        rows: tuple[int, int],
+        start: Floats | None = None,
+    ) -> Floats:
+        """(r, S) from the contexts `start` at one place, each by default, to those at another, by
+        default that of the last row that shows anything, with what the rows between them show.
+        """
+        begin, end = span
+        inside = self.shown.informative
+        inside = inside[slice(*np.searchsorted(inside, rows))]
+        steps = (self.shown.chains.places[inside] - begin).tolist()
+        symbols, place = self.shown.symbols[inside].tolist(), self.place(chain, begin)
+        named = None if start is None else start.tobytes()
+        # what is shown says all: most runs of a table have the same beside them
+        length = max(steps, default=0) if end is None else end - begin
+        key = (named, tuple(steps), tuple(symbols), length, place)
+        if key not in self._known:
+            found = np.eye(self.mean.contexts) if start is None else start[np.newaxis]
+            likes, at = self.shown.likes[:, self.mean.last_value], 0
+            for step, symbol in zip(steps, symbols, strict=True):
+                found = scaled(found @ self.ahead(chain, begin + at, step - at) * likes[symbol])
+                at = step
+            self._known[key] = found @ self.ahead(chain, begin + at, length - at)
+        return self._known[key]
 
 
 def scaled(weights: Floats) -> Floats:
@@ -235,37 +210,57 @@ def scaled(weights: Floats) -> Floats:
     return weights / most if most > 0 else weights
 
 
-class Core(NamedTuple):
-    """A core with its private run, in steps from the chain's first record.
+# ---- from evidence to odds
 
-    first, last: of the core; the whole core is the secret where runs became one (`run` is None),
-    else the records `run` of it are.
-    """
+
+class Core(NamedTuple):
+    """A core in steps from the chain's first record."""
 
     chain: int
     first: int
     last: int
-    run: tuple[int, int] | None
+    run: tuple[int, int] | None  # the secret; None where runs became one: the whole core
 
 
 class Inferred(NamedTuple):
-    """What is inferred about private runs; (r,) and (r, k).
+    """What is inferred about private runs; (r,), and (r, k) of the first record's value."""
 
-    ratio: the largest log-ratio of the likelihoods of the release between two values of a run;
-    above 0 where the value of higher number is likelier, NaN where the release is impossible.
-    prior, posterior: of the value of the run's first record.
-    """
-
+    # the largest log-ratio of the release between two values of a run; above 0 where the value of
+    # higher number is likelier, NaN where the release is impossible
     ratio: Floats
     prior: Floats
     posterior: Floats
+
+    @classmethod
+    def of(
+        cls, paths: Paths, runs: Runs, cores: Iterable[tuple[slice, Core, Floats, Floats]]
+    ) -> Inferred:
+        """From cores with the numbers of their runs, and the evidence on both sides: see `read`."""
+        ratio = np.zeros(runs.count)
+        prior, posterior = np.full((2, runs.count, paths.mean.k), np.nan)
+        for which, core, left, right in cores:
+            found = read(paths, core, left, right)
+            ratio[which], prior[which], posterior[which] = found
+        return cls(ratio, prior, posterior)
+
+
+def inferred(paths: Paths, layout: Layout, runs: Runs) -> Inferred:
+    """What is inferred about each run where every record was redacted by a coin of its own."""
+    # with the probabilities of redaction as emissions, forward–backward is exact
+    cores = []
+    for at in np.flatnonzero(layout.kinds != WHOLE).tolist():
+        chain, first, last = (int(one[at]) for one in (layout.chain, layout.first, layout.last))
+        core = Core(chain, first, last, (int(runs.first[at]), int(runs.last[at])))
+        left = paths.left(chain, first + paths.mean.order - 1, first)
+        cores.append((slice(at, at + 1), core, left, paths.right(chain, last)))
+    return Inferred.of(paths, runs, cores)
 
 
 def read(paths: Paths, core: Core, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
     """Ratio, prior and posterior of a core's run.
 
-    left: (S,) probability of the left evidence together with the core's first context. right: (S,)
-    likelihood of the right evidence given the core's last context.
+    left: (S,) probability of the evidence there with the core's first context. right: (S,)
+    likelihood given its last context.
     """
     mean = paths.mean
     k, near = mean.k, core.first + mean.order - 1
@@ -273,30 +268,25 @@ def read(paths: Paths, core: Core, left: Floats, right: Floats) -> tuple[float, 
     law, inner = paths.law(core.chain, near), paths.ahead(core.chain, near, core.last - near)
     joint = left * (inner @ right)
     value = np.arange(mean.contexts) // k ** (near - begin) % k
-    prior, posterior = (_by(value, one, k) for one in (law, joint))
+    prior, posterior = _by(value, law, k), _by(value, joint, k)
     total = float(posterior.sum())
     if not total > 0:
         return np.nan, prior, np.full(k, np.nan)
     if core.last == near and core.run is not None:
+        # one context holds the whole run, so all of its values are compared
         held = np.arange(mean.contexts) // k ** (near - end) % k ** (end - begin + 1)
-        mass = _by(held, law, k ** (end - begin + 1))
-        seen = _by(held, joint, len(mass))
+        mass, seen = _by(held, law), _by(held, joint)
         ratio = _spread(np.divide(seen, mass, out=np.zeros_like(seen), where=mass > 0), mass > 0)
     else:
-        ratio = _spread_of_ends(left, right, law, inner)
+        # over first and last contexts of a core that occur together (O7)
+        given = np.divide(left, law, out=np.zeros_like(left), where=law > 0)
+        ratio = _spread(np.outer(given, right), (law > 0)[:, np.newaxis] & (inner > 0))
     return ratio, prior, posterior / total
 
 
-def _by(held: Integers, weights: Floats, count: int) -> Floats:
+def _by(held: Integers, weights: Floats, count: int = 0) -> Floats:
     """(count,) sums of weights by what is held."""
-    return np.asarray(np.bincount(held, weights=weights, minlength=count), dtype=np.float64)
-
-
-def _spread_of_ends(left: Floats, right: Floats, law: Floats, inner: Floats) -> float:
-    """Over first and last contexts of a core that occur together (O7)."""
-    occurs = (law > 0)[:, np.newaxis] & (inner > 0)
-    given = np.divide(left, law, out=np.zeros_like(left), where=law > 0)
-    return _spread((given[:, np.newaxis] * right).reshape(-1), occurs.reshape(-1))
+    return np.asarray(np.bincount(held, weights, count), dtype=np.float64)
 
 
 def _spread(likely: Floats, occurs: Mask) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,8 @@ PROMISED, INSTEAD = "promised", "instead"
 
 @dataclass(frozen=True, eq=False)
 class Attacker:
-    """One way to infer.
-
-    ratios: (r,) the log-ratio about each private run; NaN where the attacker was not tried or holds
-    what is shown for impossible. kind: PROMISED or INSTEAD.
+    """One way to infer. kind: PROMISED or INSTEAD. ratios: (r,) the log-ratio about each run; NaN
+    where it was not tried, or where what is shown is held for impossible.
     """
 
     name: str
@@ -47,6 +46,17 @@ class Attacker:
         """The share of runs above ε."""
         found = self.found
         return float((found > epsilon + TOLERANCE).mean()) if len(found) else 0.0
+
+    def to_dict(self, epsilon: float) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "attacker": self.name,
+            "kind": self.kind,
+            "runs": len(self.found),
+            # infinity is no JSON
+            "largest": self.largest if np.isfinite(self.largest) else "infinite",
+            "above": self.above(epsilon),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,17 +89,16 @@ class Attack:
     @property
     def holds(self) -> bool:
         """Nothing that is promised is above ε, and nothing is released that must not be."""
-        promised = [one for one in self.attackers if one.kind == PROMISED]
-        return self.wrong == 0 and all(one.above(self.epsilon) == 0 for one in promised)
+        return self.wrong == 0 and all(one.above(self.epsilon) == 0 for one in self._promised)
+
+    @property
+    def _promised(self) -> list[Attacker]:
+        return [one for one in self.attackers if one.kind == PROMISED]
 
     @property
     def exceeded(self) -> tuple[str, ...]:
         """The attackers who find more than ε in the released table."""
-        names = [
-            one.name
-            for one in self.attackers
-            if one.kind != INSTEAD and one.above(self.epsilon) > 0
-        ]
+        names = [one.name for one in self._promised if one.above(self.epsilon) > 0]
         if self.counted is not None and self.counted.verdict == "broken":
             names.append("counting")
         beside = self.neighbours
@@ -103,11 +112,12 @@ class Attack:
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = [one / (1.0 - one) for one in (self.prior, self.posterior)]
             grew = np.where(self.prior > 0, odds[1] / odds[0], -np.inf)
+        # NaN where a value was certain before and after, and where no run was attacked
         grew = np.nan_to_num(grew, nan=-np.inf)
         if not grew.size or not np.isfinite(self.posterior).any():
             return None
-        at = np.unravel_index(int(grew.argmax()), grew.shape)
-        return float(self.prior[at]), float(self.posterior[at])
+        at = int(grew.argmax())
+        return float(self.prior.flat[at]), float(self.posterior.flat[at])
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -119,16 +129,7 @@ class Attack:
             "holds": self.holds,
             "exceeded_by": list(self.exceeded),
             "runs": self.runs,
-            "attackers": [
-                {
-                    "attacker": one.name,
-                    "kind": one.kind,
-                    "runs": len(one.found),
-                    "largest": _number(one.largest),
-                    "above": one.above(self.epsilon),
-                }
-                for one in self.attackers
-            ],
+            "attackers": [one.to_dict(self.epsilon) for one in self.attackers],
             "most_moved": None if moved is None else {"prior": moved[0], "posterior": moved[1]},
             "counting": None if counted is None else counted.to_dict(),
             "neighbours": None if beside is None else beside.to_dict(),
@@ -143,7 +144,7 @@ class Attack:
         return ratio_chart({one.name: one.ratios for one in self.attackers}, self.epsilon)
 
     def __str__(self) -> str:
-        said = self._notes()
+        said = [*self._notes()]
         parts = [*self._headlines(), "", aligned(self._table()), *([""] if said else []), *said]
         return "\n".join(parts)
 
@@ -152,8 +153,8 @@ class Attack:
         return f"<Attack on {self.dataset!r}: {within} ε = {self.epsilon:g}>"
 
     def _headlines(self) -> list[str]:
+        runs = many(self.runs, "private run")
         if self.runs and not len(self.own.found) and self.wrong == 0:
-            runs = many(self.runs, "private run")
             return [f"the model attacks none of {runs} of {self.dataset}: the notes say why"]
         within = "within" if self.holds else "NOT WITHIN"
         lines = [
@@ -178,29 +179,21 @@ class Attack:
             rows.append([name, *(tried if len(one.found) or not self.runs else ["", ""])])
         return rows
 
-    def _notes(self) -> list[str]:
-        lines = []
+    def _notes(self) -> Iterator[str]:
         if any(one.kind == INSTEAD for one in self.attackers):
-            lines.append("† what another release of the same records would have given away")
+            yield "† what another release of the same records would have given away"
         if self.wrong:
-            lines.append(
+            yield (
                 f"{many(self.wrong, 'value')} released that the rules always redact: this is not"
                 " the certificate's table"
             )
         if self.counted is not None:
-            (size,) = self.counted.windows
             said = self.counted.words("the released records")
-            lines.append(f"counting, {many(size, 'record')} and more away: {said}")
-        if self.neighbours is not None:
-            lines.append(self._about_neighbours(self.neighbours))
-        return [*lines, *self.notes]
-
-    def _about_neighbours(self, beside: Dependence) -> str:
-        depends = "chains DEPEND on each other, which no promise covers"
-        said = depends if beside.exists else "no dependence beyond what time alone shows"
-        return f"neighbouring chains: {said}: {beside.words}"
-
-
-def _number(value: float) -> float | str:
-    """Infinity is no JSON."""
-    return value if np.isfinite(value) else "infinite"
+            yield f"counting, {many(self.counted.windows[0], 'record')} and more away: {said}"
+        beside = self.neighbours
+        if beside is not None:
+            says = "no dependence beyond what time alone shows"
+            if beside.exists:
+                says = "chains DEPEND on each other, which no promise covers"
+            yield f"neighbouring chains: {says}: {beside.words}"
+        yield from self.notes

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.attacks import local
+from offrecord.attacks import paths as attacked
 from offrecord.attacks.paths import Inferred, Paths, Shown
 from offrecord.attacks.walks import Walks
 from offrecord.mechanisms.base import Policy
@@ -79,12 +79,9 @@ def inferred(policy: Policy, values: Integers, released: Mask) -> Inferred:
     known = Records(problem)
     layout = layout_of(known.chains, known.runs, order, known.place_of)
     if isinstance(policy, LocalPolicy):
-        holes = np.flatnonzero(~released & ~np.all(policy.redaction == 1, axis=1))
-        shown = Shown.of(chains, codes, k, holes, policy.redaction[holes])
-        return local.inferred(Paths(shown, problem.members, known.place_of), layout, known.runs)
+        paths = Paths(Shown.of(chains, k, policy.redaction), problem.members, known.place_of)
+        return attacked.inferred(paths, layout, known.runs)
     assert isinstance(policy, RulesPolicy)
     book = RuleBook.of_policy(policy.table, order)
-    nothing = np.empty(0, dtype=np.int64)
-    shown = Shown.of(chains, codes, k, nothing, np.zeros((0, k)))
-    paths = Paths(shown, problem.members, known.place_of)
+    paths = Paths(Shown.of(chains, k), problem.members, known.place_of)
     return Walks(paths, clusters_of(layout, book), book).inferred(known.runs)

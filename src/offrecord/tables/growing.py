@@ -121,7 +121,7 @@ def open_ended(chains: Chains) -> Chains:
 
 def closed(mask: NDArray[Any], chains: Chains) -> NDArray[Any]:
     """(n,) what is said of chains that go on, without the records added to them."""
-    return np.delete(mask, chains.starts[1:] + np.arange(chains.count))
+    return np.delete(mask, chains.starts[1:] + np.arange(chains.count), axis=0)
 
 
 def growing_settings(promise: Promise, protect: str) -> set[Setting]:

@@ -8,8 +8,8 @@ members   plausible chains, drawn   rules     what acts, unpacked
 law       what rules leak           pairs     both sides of a lone record
 table     a released table          reading   its rows, and private records
 runs      cores and clusters        coins     drawn again from the key
-local     cells by local rules      walks     cells by stopping rules
-chance    releases without a key    recount   counts of a model learned from the release
+cells     what must go, and may     chance    releases without a key
+recount   counts of a model learned from the release
 """
 
 from offrecord.verification.verdict import Verdict, verify

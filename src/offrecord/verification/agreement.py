@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 from offrecord.errors import InputError
+from offrecord.models.evidence import Verdict
 from offrecord.models.promise import ACCEPTANCE
-from offrecord.release.certificate import (
-    Certificate,
-    Matrix,
-    Stopping,
-    Window,
-    assumptions,
-    statement,
-)
+from offrecord.release.certificate import Certificate, Matrix, Stopping, Window
+from offrecord.release.certificate import assumptions as assumed
+from offrecord.release.certificate import statement as stated
 from offrecord.tables.steps import Step
 
-_NAMED = 10  # cells that are named for one reason
 _MOST_EPSILON = 700.0  # e to this is still a float
 
 
@@ -30,6 +24,12 @@ class Found:
     problems: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """What another check found."""
+        self.problems += other.problems
+        self.checked += other.checked
+        self.not_checked += other.not_checked
 
     def wrong(self, says: str) -> None:
         """One more problem, in one line."""
@@ -42,46 +42,34 @@ class Found:
         self.wrong(f"{what}: the certificate says {said}, there is {there}")
         return True
 
-    def wrong_at(self, names: Iterable[str], count: int, says: str) -> None:
-        """The same problem with several cells, of which the first are named."""
-        for name in islice(names, min(count, _NAMED)):
-            self.wrong(f"{name}: {says}")
-        if count > _NAMED:
-            self.wrong(f"{count - _NAMED:,} more: {says}")
-
 
 def disagreements(certificate: Certificate) -> Iterator[str]:
     """What contradicts what, one line each."""
-    for what, there, should in _stated_twice(certificate):
+    model = certificate.model
+    coverage = None if model is None else model.promise().coverage
+    for what, there, should in _stated_twice(certificate, coverage):
         same = there == should
         if isinstance(there, float) and isinstance(should, float):
             same = math.isclose(there, should)
         if not same:
             yield f"{what} must be {should}, is {there}"
-    counts, output = certificate.counts, certificate.output
-    most = max(counts.rows, counts.private)
-    fits = max(counts.runs, counts.released + counts.missing, counts.chains) <= most
-    if not fits or counts.runs > counts.private:
-        yield "counts do not go together"
-    if counts.dropped_records and not counts.dropped_chains:
-        yield "counts.dropped_records must be 0, as no chain was left out"
-    if output is not None and (certificate.key_id is None or certificate.private.digest is None):
-        yield "key_id and private.digest must be there, as there is an output"
+    yield from _counts(certificate)
     yield from _columns(certificate)
-    yield from _policy(certificate, _coverage(certificate))
-    if certificate.growing is not None:
-        yield from _growing(certificate)
+    yield from _policy(certificate, coverage)
+    yield from _growing(certificate)
     yield from _model(certificate)
 
 
-def _stated_twice(certificate: Certificate) -> Iterator[tuple[str, object, object]]:
+def _stated_twice(
+    certificate: Certificate, coverage: float | None
+) -> Iterator[tuple[str, object, object]]:
     """Fields that follow from others: name, what is stated, what follows."""
     claim, counts, columns = certificate.claim, certificate.counts, certificate.columns
-    coverage, growing = _coverage(certificate), certificate.growing is not None
-    rests = assumptions(certificate.kind, growing=growing, kept=bool(columns.keep))
+    growing, kept = certificate.growing is not None, bool(columns.keep)
+    said = stated(certificate.kind, claim.epsilon, coverage)
     yield "claim.coverage", claim.coverage, coverage
-    said = statement(certificate.kind, claim.epsilon, coverage)
     yield "claim.statement", claim.statement, said
+    rests = assumed(certificate.kind, growing=growing, kept=kept)
     yield "assumptions", certificate.assumptions, rests
     private, output = certificate.private, certificate.output
     yield "counts.private", counts.private, private.count
@@ -96,8 +84,20 @@ def _stated_twice(certificate: Certificate) -> Iterator[tuple[str, object, objec
         yield "output.rows", output.rows, counts.rows
         yield "output.columns", output.columns, released
     for verdict in certificate.verdicts:
-        promised = math.exp(min(verdict.epsilon, _MOST_EPSILON))
-        yield "verdicts.promised", verdict.promised, promised
+        yield "verdicts.promised", verdict.promised, math.exp(min(verdict.epsilon, _MOST_EPSILON))
+
+
+def _counts(certificate: Certificate) -> Iterator[str]:
+    counts, private = certificate.counts, certificate.private
+    # private records may have no row, so that there may be more of them
+    most = max(counts.rows, counts.private)
+    fits = max(counts.runs, counts.released + counts.missing, counts.chains) <= most
+    if not fits or counts.runs > counts.private:
+        yield "counts do not go together"
+    if counts.dropped_records and not counts.dropped_chains:
+        yield "counts.dropped_records must be 0, as no chain was left out"
+    if certificate.output is not None and None in (certificate.key_id, private.digest):
+        yield "key_id and private.digest must be there, as there is an output"
 
 
 def _columns(certificate: Certificate) -> Iterator[str]:
@@ -112,19 +112,12 @@ def _columns(certificate: Certificate) -> Iterator[str]:
         yield "columns.zone must not be there, as no step depends on it"
 
 
-def _coverage(certificate: Certificate) -> float | None:
-    return None if certificate.model is None else certificate.model.promise().coverage
-
-
 def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
     claim, policy, choice = certificate.claim, certificate.policy, certificate.choice
-    if policy is None or certificate.model is None:
+    if policy is None:
         return
-    if (policy.epsilon, policy.protect, policy.coverage) != (
-        claim.epsilon,
-        claim.protect,
-        claim.coverage,
-    ):
+    named = ("epsilon", "protect", "coverage")
+    if any(getattr(policy, name) != getattr(claim, name) for name in named):
         yield "policy must have the claim's epsilon, protect and coverage"
     if choice is not None and choice.acting != policy.mechanism:
         yield f"choice.acting must be {policy.mechanism!r}, is {choice.acting!r}"
@@ -146,33 +139,32 @@ def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
 
 
 def _growing(certificate: Certificate) -> Iterator[str]:
-    growing, policy = certificate.growing, certificate.policy
-    assert growing is not None
+    growing, policy, model = certificate.growing, certificate.policy, certificate.model
+    if growing is None:
+        return
     if certificate.columns.step is None:
         yield "a growing table needs columns.step"
-    order = 1 if certificate.model is None else certificate.model.promise().order
-    deadline = reach = 0
-    for entry in () if policy is None else policy.rules:
-        for rule in (entry.left, entry.right):
-            if isinstance(rule, Stopping):
-                deadline = max(deadline, rule.levels[-1])
-            elif isinstance(rule, (Window, Matrix)):
-                own = rule.window if isinstance(rule, Window) else len(rule.redaction)
-                reach = max(reach, own)
-    reach = max(reach, deadline) + order - 1
+    order = 1 if model is None else model.promise().order
+    rules = [one for entry in policy.rules for one in (entry.left, entry.right)] if policy else []
+    deadline = max((one.levels[-1] for one in rules if isinstance(one, Stopping)), default=0)
+    windows = [one.window for one in rules if isinstance(one, Window)]
+    matrices = [len(one.redaction) for one in rules if isinstance(one, Matrix)]
+    # a core begins up to order - 1 records before its run
+    reach = max([deadline, *windows, *matrices]) + order - 1
     if growing.reach < reach or growing.lag < growing.reach:
         yield f"growing.lag and growing.reach must be at least {reach}, and lag at least reach"
-    if growing.link < 2 * (deadline + order):
+    if growing.link < 2 * (deadline + order):  # two walks meet where their deadlines do
         yield f"growing.link must be at least {2 * (deadline + order)}, is {growing.link}"
 
 
 def _model(certificate: Certificate) -> Iterator[str]:
     origin, columns = certificate.origin, certificate.columns
+    accepted = bool(certificate.evidence.accepted)
     if origin is not None:
         kind = "row" if columns.order == "row" else columns.order_kind
         if origin.order != kind:
             yield f"origin.order must be {kind!r}, is {origin.order!r}"
-        if origin.column != columns.value and not certificate.evidence.accepted:
+        if origin.column != columns.value and not accepted:
             yield f"origin.column is {origin.column!r}, and nobody accepted that"
     for verdict in certificate.verdicts:
         counted = verdict.counted
@@ -181,9 +173,13 @@ def _model(certificate: Certificate) -> Iterator[str]:
             yield f"verdicts: {verdict.verdict!r} does not go with the odds counted"
         if verdict.verdict == "holds" and None in (counted, verdict.visible):
             yield "verdicts: 'holds', but nothing was counted that could have shown otherwise"
-        acts = certificate.kind == "rules" and verdict.epsilon == certificate.claim.epsilon
-        if broken and acts and not certificate.evidence.accepted:
+        if broken and _acts(certificate, verdict) and not accepted:
             yield "the model is broken at this ε, and nobody accepted that"
+
+
+def _acts(certificate: Certificate, verdict: Verdict) -> bool:
+    """Whether a test of the model is about the promise made here."""
+    return certificate.policy is not None and verdict.epsilon == certificate.claim.epsilon
 
 
 #: Fields that no check compares with anything, whatever is given, and what they state.
@@ -220,7 +216,7 @@ def left_out(certificate: Certificate) -> Iterator[str]:
     for fields, says in stated.items():
         yield f"{says} ({fields})."
     for verdict in certificate.verdicts:
-        if certificate.policy is not None and verdict.epsilon == certificate.claim.epsilon:
+        if _acts(certificate, verdict):
             yield f"What the publisher's test of the model says: {verdict.words()} (verdicts)."
     if certificate.counts.dropped_chains:
         yield "How many values the chains had that were left out (counts.dropped_records)."

@@ -6,20 +6,18 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from offrecord.release.certificate import Certificate
+from offrecord.models.base import Floats, Integers
 from offrecord.release.keys import Key
 from offrecord.tables.cells import encoded, parsed_times
 from offrecord.tables.private import Private
-from offrecord.verification.agreement import Found
-from offrecord.verification.members import Floats, Integers
 from offrecord.verification.reading import Records
 
-Draws = np.ndarray[Any, np.dtype[np.uint64]]
+Draws = NDArray[np.uint64]
 
 #: Stands for a threshold of 2**64; no other probability gives it, as floats end at 2**64 - 2**11.
 ALWAYS = np.uint64(2**64 - 1)
@@ -34,14 +32,11 @@ def thresholds(chances: Floats) -> Draws:
 
 @dataclass(frozen=True, eq=False)
 class Coins:
-    """The coins of a release. typed: chain names that are text in the released file were numbers,
-    truth values or times in what was redacted.
-    """
+    """The coins of a release."""
 
     key: bytes = field(repr=False)
-    dataset: str
-    column: str
     records: Records
+    # names of chains that are text here were numbers, truth values or times in what was redacted
     typed: bool = False
 
     @property
@@ -56,7 +51,9 @@ class Coins:
     def _tags(self) -> Draws:
         """(chains, 2) the tag of each chain."""
         named = hashlib.blake2b(key=self.key, digest_size=16, person=b"offrecord/chain")
-        named.update(_text(self.dataset) + _text(self.column))
+        for text in (self.records.said.dataset, self.records.said.columns.value):
+            content = text.encode()
+            named.update(b"\x03" + len(content).to_bytes(8, "little") + content)
         arranged = self.records.arranged
         rows = pl.Series(self.records.starts[:-1])
         names = [arranged.names[name].gather(rows) for name in arranged.columns.by]
@@ -68,9 +65,10 @@ class Coins:
             found += tag.digest()
         return np.frombuffer(bytes(found), dtype="<u8").reshape(-1, 2)
 
-    def _blocks(self, chain: Integers, order: Integers) -> Draws:
+    def _blocks(self, chain: Integers, order: NDArray[np.integer]) -> Draws:
         """(r, 2) chain tag xor order block."""
         blocks = self._tags[chain]  # a copy, as it is an index and no slice
+        # 15 bytes of two's complement, then the kind
         kind = 2 if self.records.arranged.chains.timed else 1
         sign = np.where(order < 0, np.uint64(2**56 - 1), np.uint64(0))
         blocks[:, 0] ^= order.astype(np.int64).view(np.uint64)
@@ -87,13 +85,13 @@ class Coins:
     def draws(
         self,
         chain: Integers,
-        order: Integers,
+        order: NDArray[np.integer],
         purpose: bytes = b"offrecord/coins",
         counter: int = 0,
     ) -> Draws:
         """(r,) the draws of some records. counter: which of a record's draws."""
         blocks = self._blocks(chain, order)
-        blocks[:, 1] ^= np.uint64(counter)
+        blocks[:, 1] ^= np.uint64(counter)  # in bits that no order value uses
         return self._enciphered(purpose, blocks)[:, 0]
 
     def digest(self, private: Private) -> str:
@@ -103,24 +101,19 @@ class Coins:
         return f"{mixed.astype('<u8').tobytes().hex()}:{private.count}"
 
 
-def read_coins(key_file: Path, certificate: Certificate, records: Records) -> Coins:
-    """The coins of a key file; InputError for anything else."""
-    secret = Key.load(key_file).secret
-    return Coins(secret, certificate.dataset, certificate.columns.value, records)
-
-
-def check_key(
-    coins: Coins, private: Private, certificate: Certificate, found: Found
-) -> Coins | None:
-    """The coins if the key drew them and knows these private records; None for another key."""
+def coins_of(records: Records, private: Private, key_file: Path | None) -> Coins | None:
+    """The coins of a key, if it was given, drew them and knows these private records."""
+    certificate, found = records.said, records.found
+    if key_file is None:
+        found.not_checked.append("Coins: the key was not given (key_id, dataset, private.digest).")
+        return None
+    coins = Coins(Key.load(key_file).secret, records)
     if found.unequal("key_id", certificate.key_id, coins.id):
         found.not_checked.append("Coins: the key is not the one that drew them.")
         return None
-    said = certificate.private.digest
-    if said is None:
-        found.wrong("private.digest is missing from a certificate that names its key")
-        return coins
-    there, typed = coins.digest(private), replace(coins, typed=True)
+    said, there = certificate.private.digest, coins.digest(private)
+    typed = replace(coins, typed=True)
+    # the digest says which of the two was read
     if there != said and typed.digest(private) == said:
         there, coins = said, typed
     if not found.unequal("private.digest", said, there):
@@ -130,6 +123,7 @@ def check_key(
 
 def _typed(series: pl.Series) -> pl.Series:
     """Text as the large numbers, truth values or times that it stands for, if it does."""
+    # some formats write everything as text, but coins are drawn for what was read
     if series.dtype != pl.String:
         return series
     if series.str.contains(r"^-?\d{1,20}$").all():
@@ -139,8 +133,3 @@ def _typed(series: pl.Series) -> pl.Series:
         return series == "true"
     times = parsed_times(series)
     return series if times is None else times
-
-
-def _text(text: str) -> bytes:
-    content = text.encode()
-    return b"\x03" + len(content).to_bytes(8, "little") + content

@@ -13,16 +13,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from offrecord.verification.members import Drawn, Floats, Kind
+from offrecord.models.base import Floats
+from offrecord.verification.members import Drawn, Kind
 from offrecord.verification.pairs import joint_leakage, largest_ratio
 from offrecord.verification.rules import Local, Rules, Side, Stops
 
 #: What is added to ε for rounding: an upper bound within the limits of size
 #: (docs/proofs/rounding.md).
 ROUNDING = 1e-9
+SHARES = (0.5, 0.95, 0.99)  #: of chains, whose largest leakage is stated
 _BYTES = 1 << 24  # that likelihoods of one side may take; beyond the cache it takes twice as long
 #: A likelihood below this beside others might vanish in the next step, so it counts as a leak. Of
 #: order 6 a step lowers it by at most 1e-78 · 2**-64.
@@ -44,16 +47,19 @@ class Judged:
     @property
     def quantiles(self) -> tuple[float, float, float]:
         """What 50, 95 and 99 % of the chains do not exceed."""
-        return self.quantile(0.5), self.quantile(0.95), self.quantile(0.99)
-
-    def quantile(self, share: float) -> float:
-        """What a share of the chains do not exceed."""
-        return float(np.quantile(self.leakages, share, method="higher"))
+        half, most, all_but_few = np.quantile(self.leakages, SHARES, method="higher").tolist()
+        return half, most, all_but_few
 
     @property
     def largest(self) -> float:
         """The largest of all."""
         return float(self.leakages.max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; numbers without a limit are the text "inf"."""
+        stated = [one if one < np.inf else "inf" for one in (*self.quantiles, self.largest)]
+        counts = {"chains": len(self.leakages), "above": self.above}
+        return counts | {"quantiles": stated[:3], "largest": stated[3]}
 
 
 def leakages(rules: Rules, drawn: Drawn) -> Floats:
@@ -65,40 +71,45 @@ def leakages(rules: Rules, drawn: Drawn) -> Floats:
 
 def _likelihoods(side: Side, kind: Kind) -> int:
     """About how many likelihoods are held of a chain."""
+    # an outcome for each level, far class and context, or for each distance and value
     if isinstance(side, Stops):
         return kind.contexts * int(side.stop.any(axis=2).sum() + side.stop[:1].size)
-    return 4 * kind.contexts**2
+    return kind.contexts**2 * (4 if side.is_window else side.reach + 4)
 
 
 def _leakages(rules: Rules, drawn: Drawn) -> Floats:
-    none = np.zeros(len(drawn.rows))
-    alone, runs = none, {"left": none, "right": none}
+    alone = np.zeros(len(drawn.rows))
+    runs: dict[str, Any] = {"left": 0.0, "right": 0.0}
     known: dict[tuple[int, int, str], Floats] = {}
     for (setting, place, direction), side in rules.sides.items():
-        if setting == "record":  # both sides depend on one value, and are judged as one (F2)
+        if setting == "record":
             if direction == "left":
                 alone = np.maximum(alone, _lone_record(rules, drawn, place))
             continue
         one = id(side), place, direction  # rules that are equal are one object
         if one not in known:
-            pieces = _outcomes(side, drawn, place, direction)
-            found = [largest_ratio(piece, drawn.law(place)) for piece in pieces]
-            known[one] = np.max(found, axis=0)
+            known[one] = _one_side(side, drawn, place, direction)
         if setting == "run":
             runs[direction] = np.maximum(runs[direction], known[one])
         else:
             alone = np.maximum(alone, known[one])
     # the two sides of a longer run depend on different values of it, so they add (O7, O8)
-    return np.maximum(alone, runs["left"] + runs["right"])
+    return np.asarray(np.maximum(alone, runs["left"] + runs["right"]))
+
+
+def _one_side(side: Side, drawn: Drawn, place: int, direction: str) -> Floats:
+    law = drawn.law(place)
+    found = [largest_ratio(piece, law) for piece in _outcomes(side, drawn, place, direction)]
+    return np.asarray(np.max(found, axis=0))
 
 
 def _lone_record(rules: Rules, drawn: Drawn, place: int) -> Floats:
-    left, right = (
-        np.concatenate(
-            list(_outcomes(rules.sides["record", place, side], drawn, place, side)), axis=1
-        )
+    # both sides depend on one value, and are judged as one (F2)
+    pieces = (
+        _outcomes(rules.sides["record", place, side], drawn, place, side)
         for side in ("left", "right")
     )
+    left, right = (np.concatenate([*each], axis=1) for each in pieces)
     return joint_leakage(left, right, drawn.law(place), rules.kind.k)
 
 
@@ -106,7 +117,7 @@ def _outcomes(side: Side, drawn: Drawn, place: int, direction: str) -> Iterator[
     """(M, O, S) likelihoods of what a side may show given the start context, in pieces."""
     walk = _Walk(drawn, place, direction)
     if isinstance(side, Local) and not side.is_window:
-        yield walk.first_release(side)
+        yield from walk.first_release(side)
     elif isinstance(side, Local) or (walk.margin is not None and walk.margin < side.deadline):
         yield walk.window(side.reach)  # a walk that cannot look is one, too (S5)
     else:
@@ -132,11 +143,11 @@ class _Walk:
         kind = drawn.kind
         #: Records beyond the core, where that is limited by the places themselves.
         self.margin = kind.beyond(place) if self.right else kind.before(place)
+        # to the left the records of the start context stand before the place, too
         if not self.right and self.margin is not None:
             self.margin = max(self.margin - kind.order + 1, 0)
         law = drawn.law(place)
         self.inverse = np.divide(1.0, law, out=np.zeros_like(law), where=law > 0)
-        self.occurs = law > 0
         #: Members in which a likelihood may have vanished.
         self.vanished = np.zeros(len(law), dtype=bool)
 
@@ -199,119 +210,97 @@ class _Walk:
 
     # ---- local rules of order 1
 
-    def first_release(self, side: Local) -> Floats:
-        """The first record released and its value; nothing, up to a real end (F1).
-
-        Of many outcomes those with the largest ratio of each pair of start values are kept.
-        """
-        members, k = self.inverse.shape
-        best = np.zeros((members, k, k)), np.zeros((members, k, k, k))
-        hidden = np.broadcast_to(np.eye(k), (members, k, k))
+    def first_release(self, side: Local) -> Iterator[Floats]:
+        """The first record released and its value; nothing, up to a real end (F1)."""
+        hidden = np.broadcast_to(np.eye(self.drawn.kind.k), self.drawn.kernels[:, 0].shape)
         reach = side.reach if self.margin is None else min(side.reach, self.margin)
-        for distance in range(1, reach + 1):
-            hidden = self._across(distance - 1, distance) @ hidden
-            chances = side.redaction[distance - 1][:, np.newaxis]
-            shown = hidden * self._shown(distance)
-            self._keep(best, shown[:, side.redaction[distance - 1] < 1])
-            hidden = shown * chances
-            most = hidden.max(axis=(1, 2), keepdims=True)
-            hidden = hidden / np.where(most > 0, most, 1.0)
+        for distance, chances in enumerate(side.redaction[:reach], 1):
+            shown = self._across(distance - 1, distance) @ hidden * self._shown(distance)
+            yield self._given(shown[:, chances < 1])  # up to the chance to leave, a factor
+            hidden = _scaled(shown * chances[:, np.newaxis])
             self._watch(hidden)
         if self.margin is None or self.margin > reach:
-            last = self._across(reach, reach + 1) @ hidden
-            self._keep(best, last * self._shown(reach + 1))
+            yield self._given(self._across(reach, reach + 1) @ hidden * self._shown(reach + 1))
+        elif self.right:
+            yield hidden.sum(axis=1, keepdims=True)
         else:
-            law = self.drawn.law(self._at(reach))[:, np.newaxis, :]
-            nothing = hidden.sum(axis=1, keepdims=True) if self.right else law @ hidden
-            self._keep(best, nothing)
+            yield self._given(self.drawn.law(self._at(reach))[:, np.newaxis] @ hidden)
         if not self.right and self.drawn.kind.endless(self.place):
+            # chains that began not long ago end within the rule's reach
             for margin in range(self.place, side.reach + 1):
-                self._keep(best, self._nothing_since_start(side.redaction[:margin]))
-        return best[1].reshape(members, k * k, k)
+                yield self._given(self._nothing_since_start(side.redaction[:margin]))
 
     def _nothing_since_start(self, redaction: Floats) -> Floats:
         """(M, 1, k) nothing is released between the first record and the start value."""
         mass = self.drawn.law(0)[:, np.newaxis, :]
         for at, chances in enumerate(redaction[::-1]):
-            mass = (mass * chances) @ self.drawn.kernel(min(at, self.drawn.kind.places - 1))
-            most = mass.max(axis=(1, 2), keepdims=True)
-            mass = mass / np.where(most > 0, most, 1.0)
+            mass = _scaled((mass * chances) @ self.drawn.kernel(at))
         return mass
-
-    def _keep(self, best: tuple[Floats, Floats], likelihood: Floats) -> None:
-        """Keep outcomes whose ratio exceeds the best of their pair so far. best: ratios (M, x, y)
-        of x over y, and the outcome (M, x, y, S) of each.
-        """
-        ratios, outcomes = best
-        given = np.where(self.occurs[:, np.newaxis], self._given(likelihood), 0.0)
-        for one in np.moveaxis(given, 1, 0):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                here = one[:, :, np.newaxis] / one[:, np.newaxis, :]
-            here[np.isnan(here) | ~self.occurs[:, np.newaxis, :]] = 0.0
-            better = here > ratios
-            ratios[better] = here[better]
-            shown = np.broadcast_to(one[:, np.newaxis, np.newaxis, :], outcomes.shape)
-            outcomes[better] = shown[better]
 
     # ---- stopping rules
 
     @cached_property
     def _alike(self) -> _Walk:
-        """A walk of chains that have the zeros of these ones: where all steps are possible, of one
-        chain alone.
-        """
+        """A walk of chains that have the zeros of these ones."""
         if not np.all(self.drawn.rows > 0):
             return self
+        # where all steps are possible one chain is enough
         return _Walk(next(self.drawn.parts(1)), self.place, "right" if self.right else "left")
 
     def stops(self, side: Stops) -> Iterator[Floats]:
-        """Level, far class and context of each stop; at the deadline the far context (S1).
-
-        Levels at which nothing stops are passed over.
-        """
-        classes = int(side.far.max()) + 1
-        acting = [number for number, stop in enumerate(side.stop) if stop.any()]
-        levels = side.levels[[*acting, -1]].tolist()
-        members, contexts = self.inverse.shape
-        # (M, shown, class, start): one product for all classes
-        step = self._across(0, levels[0])
-        going, least = np.repeat(step[:, :, np.newaxis], classes, axis=2), step.min()
-        for number, (near, beyond) in zip(acting, pairwise(levels), strict=True):
-            chances = np.moveaxis(side.stop[number], 2, 0)  # shown, class, start
-            seen = self._leads_to(near, side) * self._shown(near)
+        """Level, far class and context of each stop; at the deadline the far context (S1)."""
+        for number, going in self._masses(side):
+            near = int(side.levels[number])
+            if near == side.deadline:
+                contexts = np.arange(len(side.far))
+                yield self._given(going[:, contexts, side.far] * self._shown(near))
+                return
+            chances = _by_context(side.stop[number])
             # outcomes that no start context allows are left out
             at, far = np.nonzero(chances.any(axis=2))
-            stopped = going[:, at, far] * chances[at, far] * seen[:, at, far, np.newaxis]
-            yield self._given(stopped)
-            left = (going * (1.0 - chances)).reshape(members, contexts, -1)
-            step = self._across(near, beyond)
-            going = (step @ left).reshape(going.shape)
-            least *= step.min() * (1.0 - chances).min()
-            if least < _VANISHING:  # a bound, and much too low
-                self._watch(going)
-                least = going.min()
-        yield self._given(going[:, np.arange(contexts), side.far] * self._shown(levels[-1]))
+            seen = self._leads_to(near, side) * self._shown(near)
+            yield self._given(going[:, at, far] * chances[at, far] * seen[:, at, far, np.newaxis])
 
     def stop_law(self, side: Stops) -> Floats:
         """(M, n) probability that the walk stops at each level."""
-        levels, classes = side.levels.tolist(), int(side.far.max()) + 1
-        groups = np.eye(classes)[side.far]  # (S, C)
-        going = np.repeat(self._across(0, levels[0])[:, :, np.newaxis], classes, axis=2)
-        start, end = self.drawn.law(self.place), self.drawn.law(self._at(levels[-1]))
-        if self.right:
-            going, end = going * start[:, np.newaxis, np.newaxis, :], np.ones_like(end)
-        waiting = []
-        for number, near in enumerate(levels):
+        groups = np.eye(int(side.far.max()) + 1)[side.far]  # (S, C)
+        start, end = self.drawn.law(self.place), self.drawn.law(self._at(side.deadline))
+        found = np.zeros((len(start), len(side.levels)))
+        for number, going in self._masses(side):
+            if number == len(side.stop):
+                break
             # far class given the level's context; to the left jointly with it
-            beyond = (self._across(near, levels[-1]) * end[:, :, np.newaxis]).swapaxes(
-                1, 2
-            ) @ groups
-            waiting.append(np.einsum("micx,mic->m", going, beyond))
-            if near != levels[-1]:
-                left = going * (1.0 - np.moveaxis(side.stop[number], 2, 0))
-                step = self._across(near, levels[number + 1])
-                going = (step @ left.reshape(*left.shape[:2], -1)).reshape(going.shape)
-        return -np.diff(np.array([*waiting, np.zeros(len(start))]), axis=0).T
+            beyond = self._across(int(side.levels[number]), side.deadline)
+            stopped = going * _by_context(side.stop[number])
+            if self.right:
+                stopped = stopped * start[:, np.newaxis, np.newaxis, :]
+            else:
+                beyond = beyond * end[:, :, np.newaxis]
+            far = beyond.swapaxes(1, 2) @ groups
+            found[:, number] = np.einsum("micx,mic->m", stopped, far)
+        found[:, -1] = 1.0 - found.sum(axis=1)
+        return found
+
+    def _masses(self, side: Stops) -> Iterator[tuple[int, Floats]]:
+        """Number of each level at which anything stops, and the deadline's, with what has not
+        stopped before: (M, shown, class, start).
+        """
+        numbers = [*np.flatnonzero(side.stop.any(axis=(1, 2, 3))).tolist(), len(side.stop)]
+        levels, classes = side.levels.tolist(), int(side.far.max()) + 1
+        step = self._across(0, levels[numbers[0]])
+        going, least = np.repeat(step[:, :, np.newaxis], classes, axis=2), step.min()
+        yield numbers[0], going
+        for number, following in pairwise(numbers):
+            goes_on = 1.0 - _by_context(side.stop[number])
+            step = self._across(levels[number], levels[following])
+            # one product for all classes
+            left = (going * goes_on).reshape(*going.shape[:2], -1)
+            going = (step @ left).reshape(going.shape)
+            least *= step.min() * goes_on.min()
+            if least < _VANISHING:  # a bound, and much too low
+                self._watch(going)
+                least = going.min()
+            yield following, going
 
     def _leads_to(self, near: int, side: Stops) -> Floats:
         """(M or 1, S, C) 1 where some context of a far class stands beyond a level's context."""
@@ -326,3 +315,14 @@ class _Walk:
         if likelihoods.min() < _VANISHING:
             small = (likelihoods > 0) & (likelihoods < _VANISHING)
             self.vanished |= small.reshape(len(small), -1).any(axis=1)
+
+
+def _by_context(stop: Floats) -> Floats:
+    """(S shown, C, S start) the chances of a level."""
+    return np.moveaxis(stop, 2, 0)
+
+
+def _scaled(likelihoods: Floats) -> Floats:
+    """The same with a largest one of 1 in each member, so that nothing underflows."""
+    most = likelihoods.max(axis=(1, 2), keepdims=True)
+    return np.asarray(likelihoods / np.where(most > 0, most, 1.0))

@@ -12,17 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.models.base import Floats, Integers
 from offrecord.models.file import PromiseForm
-from offrecord.models.members import Members
+from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
-from offrecord.models.promise import Promise
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 #: By coverage, how many chains are drawn and how many of them may exceed ε: a policy that fails in
 #: more than 1 - coverage of all chains is accepted with probability at most 0.001
@@ -38,72 +33,69 @@ class CannotJudgeError(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What all chains of a promise have in common.
-
-    places: number of places with a kernel or law of their own; 1: none. cyclic: hours, weekdays or
-    months, else steps from the first record. clock: "hour", "weekday" or "month", or None. goes_on:
-    chains may be longer than the steps, whose last one stands for all later ones.
-    """
+    """What all chains of a promise have in common."""
 
     k: int
     order: int
-    places: int = 1
-    cyclic: bool = True
-    clock: str | None = None
-    zone: str | None = None
-    goes_on: bool = False
+    where: Places | None = None  # what kernels depend on beside values
 
     @property
     def contexts(self) -> int:
         """k to the power of the order."""
         return int(self.k**self.order)
 
+    @property
+    def places(self) -> int:
+        """How many places have a kernel or law of their own; 1: none."""
+        return 1 if self.where is None else self.where.count
+
+    @property
+    def steps(self) -> Places | None:
+        """The places, if they are steps from the first record."""
+        return None if self.where is None or self.where.cyclic else self.where
+
     def after(self, place: int, steps: int) -> int:
         """The place so many steps later, or earlier if negative."""
-        if self.cyclic:
+        if self.steps is None:
             return (place + steps) % self.places
         return min(max(place + steps, 0), self.places - 1)
 
     def endless(self, place: int) -> bool:
         """Whether the place stands for all later ones."""
-        return not self.cyclic and self.goes_on and place == self.places - 1
+        return self.steps is not None and self.steps.goes_on and place == self.places - 1
 
     def before(self, place: int) -> int | None:
         """How many records stand before one at a place; None: any number."""
-        return None if self.cyclic or self.endless(place) else place
+        return None if self.steps is None or self.endless(place) else place
 
     def beyond(self, place: int) -> int | None:
         """How many records stand after one at a place; None: any number."""
-        return None if self.cyclic or self.goes_on else self.places - 1 - place
+        endless = self.steps is None or self.steps.goes_on
+        return None if endless else self.places - 1 - place
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """M chains. rows: (M, P, S, k), P is 1 if all steps have the same. first: (M, S) law of the
-    first context, None for chains without a beginning.
-    """
+    """M chains."""
 
     kind: Kind
-    rows: Floats
-    first: Floats | None = None
+    rows: Floats  # (M, P, S, k); P is 1 if all steps have the same
+    first: Floats | None = None  # (M, S) law of the first context
 
     def parts(self, size: int) -> Iterator[Drawn]:
         """The same chains, at most `size` at a time."""
         for at in range(0, len(self.rows), size):
-            some = slice(at, at + size)
-            first = None if self.first is None else self.first[some]
-            yield Drawn(self.kind, self.rows[some], first)
+            first = None if self.first is None else self.first[at : at + size]
+            yield Drawn(self.kind, self.rows[at : at + size], first)
 
     @cached_property
     def kernels(self) -> Floats:
         """(M, P, S, S) from each context to the next one."""
         members, places, contexts, k = self.rows.shape
         found = np.zeros((members, places, contexts, contexts))
-        for value in range(k):  # the earliest digit goes, the next value comes last
-            for context in range(contexts):
-                found[:, :, context, context * k % contexts + value] = self.rows[
-                    :, :, context, value
-                ]
+        context = np.arange(contexts)[:, np.newaxis]
+        # the earliest digit goes, the next value comes last
+        found[:, :, context, (context * k + np.arange(k)) % contexts] = self.rows
         return found
 
     def kernel(self, place: int) -> Floats:
@@ -115,10 +107,11 @@ class Drawn:
         """(M, places, S) of the context at each place; of a place before the first context, 0."""
         kind = self.kind
         if kind.places == 1 and self.first is None:
+            # chains without a beginning are stationary
             return _stationary(self.kernels[:, 0])[:, np.newaxis]
         laws = np.zeros((len(self.rows), kind.places, kind.contexts))
         begin = 0  # the first place at which a whole context ends
-        if kind.cyclic:
+        if kind.steps is None:
             round_trip = self.kernel(0)
             for place in range(1, kind.places):
                 round_trip = round_trip @ self.kernel(place)
@@ -150,14 +143,14 @@ class Promised:
 
     def __init__(self, form: PromiseForm) -> None:
         self.read = read = form.promise()
-        self.name = form.kind
         self.labels, self.coverage = read.labels, read.coverage
-        self.kind = _kind(read)
+        self.kind = Kind(read.k, read.order, read.places)
+        self._name = form.kind
 
     @property
     def drawn(self) -> int:
         """How many chains are judged."""
-        return len(self._listed.rows) if self.coverage is None else DRAWS[self.coverage][0]
+        return self.read.members(0, 0).count if self.coverage is None else DRAWS[self.coverage][0]
 
     @property
     def allowed(self) -> int:
@@ -165,59 +158,49 @@ class Promised:
         return 0 if self.coverage is None else DRAWS[self.coverage][1]
 
     def draw(self, count: int, random: np.random.Generator) -> Drawn:
-        """Plausible chains; of a list all of them, whatever the count.
-
-        CannotJudgeError for a kind of model that is drawn by nothing but what made the release.
-        """
+        """Plausible chains; of a list all of them, whatever the count."""
         if self.coverage is None:
-            return Drawn(self.kind, self._listed.rows, self._listed.first)
-        # a subclass may draw by another law, which this one would pass or refuse for no reason
+            listed = self.read.members(0, 0)  # a list draws nothing
+            return Drawn(self.kind, listed.rows, listed.first)
+        # others are drawn by nothing but what made the release; a subclass may draw by another
+        # law, which this one would pass or refuse for no reason
         if type(self.read) is not Posterior:
-            raise CannotJudgeError(f"models of the kind {self.name!r:.40}")
+            raise CannotJudgeError(f"models of the kind {self._name!r:.40}")
         return _sampled(self.read, self.kind, count, random)
-
-    @property
-    def _listed(self) -> Members:
-        """All chains of a list, which draws nothing."""
-        return self.read.members(0, 0)
-
-
-def _kind(read: Promise) -> Kind:
-    places = read.places
-    if places is None:
-        return Kind(read.k, read.order)
-    cyclic = places.kind != "step"
-    clock = places.kind if cyclic else None
-    return Kind(read.k, read.order, places.count, cyclic, clock, places.zone, places.goes_on)
 
 
 # ---- draws
 
 
 def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generator) -> Drawn:
-    """Members from counts."""
-    k, order = kind.k, kind.order
-    lenders = _lenders(read.counts, order)
-    pooled = {one: _total(read.counts, one, k) for one in {*lenders}}
-    own: list[dict[tuple[int, int], Any]] = [{one: seen + 1 / k for one, seen in pooled.items()}]
-    if read.place_counts is not None:
-        means = {one: alpha / alpha.sum() for one, alpha in own[0].items()}
-        own = [
-            {one: read.place_kappa * mean + _total(at, one, k) for one, mean in means.items()}
-            for at in read.place_counts
-        ]
-    rows = np.empty((count, len(own), kind.contexts, k))
+    lenders = _lenders(read.counts, kind.order)
+    own = _concentrations(read, {*lenders})
+    rows = np.empty((count, len(own), kind.contexts, kind.k))
     for place, parameters in enumerate(own):
         for one, alpha in parameters.items():
+            # contexts that borrow from one suffix share one draw of its row
             here = [context for context, lender in enumerate(lenders) if lender == one]
-            rows[:, place, here] = _rows(alpha, (count, k), random)[:, np.newaxis]
+            rows[:, place, here] = _rows(alpha, (count, kind.k), random)[:, np.newaxis]
     if read.kappa is not None:  # the promise is about one more chain, which varies around them
         rows = _rows(read.kappa * rows, rows.shape, random)
-    first = None
-    if read.first_counts is not None:
-        alpha = read.first_counts + 1 / kind.contexts
-        first = _rows(alpha, (count, kind.contexts), random)
+    if read.first_counts is None:
+        return Drawn(kind, rows)
+    first = _rows(read.first_counts + 1 / kind.contexts, (count, kind.contexts), random)
     return Drawn(kind, rows, first)
+
+
+def _concentrations(read: Posterior, used: set[tuple[int, int]]) -> list[dict[Any, Any]]:
+    """By place and suffix, the parameters of the Dirichlet law of its row."""
+    k = read.k
+    pooled = {one: _total(read.counts, one, k) + 1 / k for one in used}
+    if read.place_counts is None or read.place_kappa is None:
+        return [pooled]
+    # each place's rows vary around those of all places together
+    spread = {one: read.place_kappa * alpha / alpha.sum() for one, alpha in pooled.items()}
+    return [
+        {one: alpha + _total(at, one, k) for one, alpha in spread.items()}
+        for at in read.place_counts
+    ]
 
 
 def mean_rows(read: Posterior) -> Floats:
@@ -228,16 +211,17 @@ def mean_rows(read: Posterior) -> Floats:
 
 def _lenders(counts: Integers, order: int) -> list[tuple[int, int]]:
     """Whose row each context takes: (length, number) of itself or of a suffix."""
+    return [_lender(counts, order, context) for context in range(len(counts))]
+
+
+def _lender(counts: Integers, order: int, context: int) -> tuple[int, int]:
     k = counts.shape[1]
-    found = []
-    for context in range(len(counts)):
-        takes = (order, context)
-        if counts[context].sum() < _SELDOM:
-            suffixes = ((length, context % k**length) for length in reversed(range(1, order)))
-            often = (one for one in suffixes if _total(counts, one, k).sum() >= _OFTEN)
-            takes = next(often, takes)
-        found.append(takes)
-    return found
+    if counts[context].sum() < _SELDOM:
+        for length in range(order - 1, 0, -1):
+            suffix = length, context % k**length
+            if _total(counts, suffix, k).sum() >= _OFTEN:
+                return suffix
+    return order, context
 
 
 def _total(counts: Integers, suffix: tuple[int, int], k: int) -> Integers:
@@ -247,10 +231,8 @@ def _total(counts: Integers, suffix: tuple[int, int], k: int) -> Integers:
 
 
 def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator) -> Floats:
-    """Draws from Dirichlet laws, no entry below the floor.
-
-    Of Gamma(α) the logarithm: that of Gamma(α + 1) plus ln(U)/α, as small α underflow.
-    """
+    """Draws from Dirichlet laws, no entry below the floor."""
+    # of Gamma(α) the logarithm: that of Gamma(α + 1) plus ln(U)/α, as small α underflow
     alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
     logs = np.log(random.gamma(alpha + 1)) + np.log1p(-random.random(shape)) / alpha
     found: Any = np.exp(logs - logs.max(axis=-1, keepdims=True))
@@ -261,13 +243,10 @@ def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator) -> Fl
 
 
 def _stationary(kernels: Floats) -> Floats:
-    """(M, S) stationary laws by elimination of states, without a subtraction.
-
-    Taking out the last state sends what enters it on to where it leaves to. Kernels in which some
-    contexts never occur have these at 0: the eigenvector is taken there.
-    """
+    """(M, S) stationary laws by elimination of states, without a subtraction."""
     left, shares = kernels.copy(), []
     with np.errstate(divide="ignore", invalid="ignore"):
+        # taking out the last state sends what enters it on to where it leaves to
         for state in range(left.shape[-1] - 1, 0, -1):
             leaves = left[:, state, :state].sum(axis=-1, keepdims=True)
             shares.append(left[:, :state, state] / leaves)
@@ -277,8 +256,9 @@ def _stationary(kernels: Floats) -> Floats:
         for share in reversed(shares):
             law = np.concatenate((law, np.sum(law * share, axis=1, keepdims=True)), axis=1)
         law /= law.sum(axis=1, keepdims=True)
+    # where some contexts never occur: they have the eigenvector's 0
     for member in np.flatnonzero(~np.isfinite(law).all(axis=1)):
         values, vectors = np.linalg.eig(kernels[member].T)
         one = np.abs(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
         law[member] = np.where(one < 1e-12 * one.max(), 0.0, one) / one.sum()
-    return np.asarray(law)
+    return law

@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from offrecord.verification.members import Floats, Integers, Mask
+from offrecord.models.base import Floats, Integers, Mask
 
 _DIRECT = 1 << 14  # pairs of outcomes that are all computed: faster than leaving out some
 _BEST = 24  # outcomes of each side that are tried first, by either bound
@@ -19,10 +19,7 @@ _TILE = 1 << 11  # outcomes of one side that are multiplied at a time
 
 
 def largest_ratio(outcomes: Floats, law: Floats) -> Floats:
-    """(M,) the largest log-ratio of an outcome's likelihood between start contexts that occur.
-
-    outcomes: (M, O, S). law: (M, S) of the start context.
-    """
+    """(M,) the largest log-ratio of outcomes (M, O, S) between start contexts that occur."""
     occurs = (law > 0)[:, np.newaxis]
     most = np.where(occurs, outcomes, 0.0).max(axis=2)
     least = np.where(occurs, outcomes, np.inf).min(axis=2)
@@ -37,10 +34,7 @@ def _log(most: Floats, least: Floats) -> Floats:
 
 
 def joint_leakage(left: Floats, right: Floats, law: Floats, k: int) -> Floats:
-    """(M,) leakage about the last record of the start context.
-
-    left, right: (M, O, S) outcomes. law: (M, S) of the start context.
-    """
+    """(M,) leakage about the last record of the start context, from outcomes (M, O, S)."""
     members, contexts = law.shape
     shares = law.reshape(members, contexts // k, k)
     total = shares.sum(axis=1, keepdims=True)
@@ -52,6 +46,7 @@ def joint_leakage(left: Floats, right: Floats, law: Floats, k: int) -> Floats:
     if before.shape[1] * after.shape[1] <= _DIRECT:
         return _all_pairs(before, after, shares, total[:, 0] > 0)
     found = np.zeros(members)
+    # one by one, as the pairs that are left out differ
     for member in range(members):
         given = before[member] * shares[member], after[member]
         sides = _Side(given[0], before[member]), _Side(given[1] * shares[member], after[member])
@@ -63,20 +58,18 @@ def joint_leakage(left: Floats, right: Floats, law: Floats, k: int) -> Floats:
 
 def _of_values(before: Floats, after: Floats, occurs: Mask) -> Floats:
     """(M,) of order 1, where the sides' ratios for two values add (F2)."""
-    k = before.shape[2]
     found = np.zeros(len(before))
-    for one, other in permutations(range(k), 2):
-        sides = [_log_of_two(side[:, :, one], side[:, :, other]) for side in (before, after)]
-        both = occurs[:, one] & occurs[:, other]
-        found = np.maximum(found, np.where(both, sides[0] + sides[1], 0.0))
+    for one, other in permutations(range(before.shape[2]), 2):
+        both = _log_of_two(before, one, other) + _log_of_two(after, one, other)
+        found = np.maximum(found, np.where(occurs[:, one] & occurs[:, other], both, 0.0))
     return found
 
 
-def _log_of_two(one: Floats, other: Floats) -> Floats:
-    """(M,) the largest log-ratio over outcomes, which may be below 0."""
+def _log_of_two(side: Floats, one: int, other: int) -> Floats:
+    """(M,) the largest log-ratio of two values over outcomes, which may be below 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(one) - np.log(other)
-    return np.asarray(np.where(one > 0, ratios, -np.inf).max(axis=1))
+        ratios = np.log(side[:, :, one]) - np.log(side[:, :, other])
+    return np.asarray(np.where(side[:, :, one] > 0, ratios, -np.inf).max(axis=1))
 
 
 def _all_pairs(before: Floats, after: Floats, shares: Floats, occurs: Mask) -> Floats:
@@ -117,16 +110,11 @@ def _apart(one: Floats, other: Floats) -> Floats:
 def _largest(
     given: tuple[Floats, Floats], sides: tuple[_Side, _Side], one: int, other: int, least: float
 ) -> float:
-    """The largest log-ratio of two values over pairs of outcomes, or `least` if that is larger.
-
-    A pair (a, b) is at most mean(a) + range(b), and at most range(a) + mean(b).
-    """
+    """The largest log-ratio of two values over pairs of outcomes, or `least` if that is larger."""
+    # a pair (a, b) is at most mean(a) + range(b), and at most range(a) + mean(b)
     means = [side.mean(one, other) for side in sides]
     ranges = [side.range(one, other) for side in sides]
-    tried = [
-        np.unique(np.concatenate([np.argsort(by)[-_BEST:] for by in both]))
-        for both in zip(means, ranges, strict=True)
-    ]
+    tried = [_first(*both) for both in zip(means, ranges, strict=True)]
     least = max(least, _block(given, tried[0], tried[1], one, other))
     kept = [np.arange(len(mean)) for mean in means]
     for _ in range(2):  # fewer on one side lower the other side's bounds
@@ -143,16 +131,19 @@ def _largest(
     return least
 
 
+def _first(mean: Floats, most: Floats) -> Integers:
+    """The outcomes that are tried first."""
+    return np.unique(np.concatenate([np.argsort(by)[-_BEST:] for by in (mean, most)]))
+
+
 def _block(
     given: tuple[Floats, Floats], some: Integers, others: Integers, one: int, other: int
 ) -> float:
     """The largest log-ratio over all pairs of some outcomes."""
-    if not (len(some) and len(others)):
-        return 0.0
     likely, unlikely = (
         given[0][some][:, :, value] @ given[1][others][:, :, value].T for value in (one, other)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 0.0)
-    most = float(ratios.max())
+    most = float(ratios.max(initial=0.0))
     return float(np.log(most)) if most > 0 else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +15,8 @@ import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.models import clock
+from offrecord.models.base import Integers, Mask
+from offrecord.models.records import Codes
 from offrecord.release.certificate import Certificate, Output, Positions
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
@@ -25,24 +27,25 @@ from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
 from offrecord.verification.agreement import Found
-from offrecord.verification.members import Integers, Kind, Mask
+from offrecord.verification.members import Kind
 
-Codes = np.ndarray[Any, np.dtype[np.int8]]
+_NAMED = 10  # rows that are named for one reason
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """The rows of a release, by chain and order.
+    """The rows of a release, by chain and order."""
 
-    arranged: as read. codes: (n,) which label each shows, -1 for none. original: (n,) those of the
-    table before it was redacted, None if it is not known. open_ended: chains go on, as in a growing
-    table.
-    """
-
+    said: Certificate
+    found: Found
     arranged: Arranged
-    codes: Codes
-    original: Codes | None = None
-    open_ended: bool = False
+    codes: Codes  # which label each shows, -1 for none
+    original: Codes | None = None  # those before it was redacted, where they are known
+
+    @property
+    def known(self) -> Codes:
+        """(n,) labels as far as they are known."""
+        return self.codes if self.original is None else self.original
 
     @property
     def starts(self) -> Integers:
@@ -67,11 +70,12 @@ class Records:
     @cached_property
     def ends(self) -> Integers:
         """(m,) the place of each chain's last record; in a growing table of one still to come."""
-        return np.asarray(self.places[self.starts[1:] - 1] + self.open_ended)
+        return self.places[self.starts[1:] - 1] + (self.said.growing is not None)
 
     def row_from(self, chain: Integers, place: Integers) -> Integers:
         """The first row of a chain at a place or after it."""
         chains = self.arranged.chains
+        # places beyond the last would be those of the next chain
         wanted = chain * chains.width + np.clip(place, 0, chains.width - 1)
         return np.searchsorted(chains.keys, wanted)
 
@@ -79,55 +83,51 @@ class Records:
         """The row of a chain at a place, -1 if there is none."""
         row = self.row_from(chain, place)
         safe = np.minimum(row, len(self.codes) - 1)
-        there = (
-            (self.chain_of[safe] == chain) & (self.places[safe] == place) & (row < len(self.codes))
-        )
+        there = (self.chain_of[safe] == chain) & (self.places[safe] == place) & (row == safe)
         return np.where(there, row, -1)
-
-    def released(self, rows: Integers) -> Mask:
-        """Which rows show a value."""
-        return np.asarray(self.codes[rows] >= 0)
-
-    @cached_property
-    def kept(self) -> Mask | None:
-        """(n,) which rows have a cell in a kept column; None without such columns."""
-        keep = self.arranged.columns.keep
-        if not keep:
-            return None
-        there = pl.any_horizontal(pl.col(list(keep)).is_not_null())
-        return self.arranged.frame.select(there).to_series().to_numpy()
 
     def placed(self, kind: Kind, chain: Integers, steps: Integers) -> Integers:
         """The place of a model at records, some of which may have no row."""
-        if kind.places == 1:
-            return np.zeros(len(steps), dtype=np.int64)
-        if kind.clock is None:
+        where = kind.where
+        if where is None or where.kind == "step":
             return np.minimum(steps, kind.places - 1)
-        first = clock.phases_of(self.order[self.starts[chain]], kind.clock, kind.zone)
+        # the phase of a chain's first record, and the next one with each step: as kernels go round
+        first = clock.phases_of(self.order[self.starts[chain]], where.kind, where.zone)
         return np.asarray((first + steps) % kind.places)
 
-    def check_places(self, kind: Kind, found: Found) -> None:
+    def check_places(self, kind: Kind) -> None:
         """A problem where the model's places are not those of these records."""
-        if kind.clock is not None:
-            step, own = self.arranged.step, Step.parsed(clock.STEPS[kind.clock])
-            if not self.arranged.chains.timed or step is None or not step.same(own, kind.zone):
-                found.wrong(
-                    f"the model has a kernel for each {kind.clock}, which is not this table's step"
-                )
-        elif kind.places > 1 and not kind.goes_on:
+        where, step = kind.where, self.arranged.step
+        if where is None or where.goes_on:
+            return
+        if where.kind == "step":
             longer = int(np.count_nonzero(self.ends >= kind.places))
-            if longer:
-                found.wrong(f"{longer:,} chains are longer than the model's {kind.places:,} steps")
+            if longer and kind.places > 1:
+                self.found.wrong(
+                    f"{longer:,} chains are longer than the model's {kind.places:,} steps"
+                )
+            return
+        own = Step.parsed(clock.STEPS[where.kind])
+        if not self.arranged.chains.timed or step is None or not step.same(own, where.zone):
+            self.found.wrong(
+                f"the model has a kernel for each {where.kind}, which is not this table's step"
+            )
 
-    def named(self, rows: Integers) -> Iterator[str]:
-        """How some rows are named."""
+    def wrong(self, rows: Integers | Mask, says: str) -> None:
+        """The same problem with several rows, of which the first are named."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        for row in rows[:_NAMED].tolist():
+            self.found.wrong(f"{self._name(row)}: {says}")
+        if len(rows) > _NAMED:
+            self.found.wrong(f"{len(rows) - _NAMED:,} more: {says}")
+
+    def _name(self, row: int) -> str:
         columns, frame = self.arranged.columns, self.arranged.frame
         names = [*columns.by, *columns.ordering]
-        for row in rows.tolist():
-            cells = [f"{name} {str(frame[name][row])[:60]}" for name in names]
-            if columns.order is None:
-                cells.append(f"row {row - self.starts[self.chain_of[row]] + 1}")
-            yield ", ".join(cells)
+        cells = [f"{name} {str(frame[name][row])[:60]}" for name in names]
+        if columns.order is None:
+            cells.append(f"row {row - self.starts[self.chain_of[row]] + 1}")
+        return ", ".join(cells)
 
 
 def check_bytes(output: Output, released: Path, found: Found) -> None:
@@ -146,11 +146,11 @@ def check_bytes(output: Output, released: Path, found: Found) -> None:
         with suppress(InputError):  # a name without a known ending
             found.unequal("output.format", output.format, table_format(released))
     else:
+        # engines leave files of their own beside, such as _SUCCESS
         names = {one.name for one in released.iterdir() if not one.name.startswith((".", "_"))}
         found.unequal("output.files", sorted(output.files), sorted(names))
         for name in sorted(names & {*output.files}):
-            digest = _digest(released / name)
-            found.unequal(f"{name}, SHA-256", output.files[name], digest)
+            found.unequal(f"{name}, SHA-256", output.files[name], _digest(released / name))
     if len(found.problems) == before:
         found.checked.append("The output is the one that the certificate names, byte for byte.")
 
@@ -175,7 +175,7 @@ def read_records(
     labels: of the model; None without one: each value is one of its own then, and not looked at.
     limits: of what the file may hold.
     """
-    output = certificate.output
+    output, named = certificate.output, certificate.columns
     assert output is not None
     frame = read_frame(released, options=ReadOptions(limits=limits))
     columns = columns_of(certificate)
@@ -183,12 +183,8 @@ def read_records(
     if frame.columns != columns.released:
         found.wrong(f"columns must be {columns.released}, are {frame.columns}")
         return None
-    step = None if certificate.columns.step is None else Step.parsed(certificate.columns.step)
-    origin = certificate.origin
-    if origin is not None:  # a kernel leads from one such step to the next
-        there = None if origin.step is None else Step.parsed(origin.step)
-        if there is not step and not (there and step and there.same(step, origin.zone)):
-            found.unequal("columns.step", certificate.columns.step, origin.step)
+    step = None if named.step is None else Step.parsed(named.step)
+    _check_step(certificate, step, found)
     alphabet = None if labels is None else Alphabet(labels)
     try:
         arranged = arrange(frame, columns, alphabet=alphabet, step=step)
@@ -196,15 +192,12 @@ def read_records(
         found.wrong(f"the released table is not as the certificate says: {error}")
         return None
     kind = "time" if arranged.chains.timed else "integer"
-    found.unequal("columns.order_kind", certificate.columns.order_kind, kind)
+    found.unequal("columns.order_kind", named.order_kind, kind)
     if arranged.rows is not None and output.files is None:
         found.wrong("rows do not stand sorted by chain and order: their order may leak something")
-    codes = np.asarray(arranged.chains.codes)
-    if arranged.unlabelled is not None:
-        codes = np.where(arranged.unlabelled.is_not_null().to_numpy(), 0, -1).astype(np.int8)
-    else:
+    if arranged.unlabelled is None:
         _check_spelling(frame[columns.value], arranged, found)
-    return Records(arranged, codes, open_ended=certificate.growing is not None)
+    return Records(certificate, found, arranged, _codes(arranged))
 
 
 def columns_of(certificate: Certificate) -> Columns:
@@ -215,8 +208,26 @@ def columns_of(certificate: Certificate) -> Columns:
     )  # fmt: skip
 
 
+def _check_step(certificate: Certificate, step: Step | None, found: Found) -> None:
+    origin = certificate.origin
+    if origin is None:
+        return
+    there = None if origin.step is None else Step.parsed(origin.step)
+    # a kernel leads from one such step to the next
+    if there is not step and not (there and step and there.same(step, origin.zone)):
+        found.unequal("columns.step", certificate.columns.step, origin.step)
+
+
+def _codes(arranged: Arranged) -> Codes:
+    """(n,) labels; without a model, 0 for any value."""
+    if arranged.unlabelled is None:
+        return np.asarray(arranged.chains.codes)
+    return np.where(arranged.unlabelled.is_not_null().to_numpy(), 0, -1).astype(np.int8)
+
+
 def _check_spelling(cells: pl.Series, arranged: Arranged, found: Found) -> None:
-    """A problem where a label is written in several spellings, which might leak something."""
+    """A problem where a label is written in several spellings."""
+    # which one a record has might depend on what was redacted
     there = cells if arranged.rows is None else cells.gather(arranged.rows)
     codes = arranged.chains.codes
     every = pl.DataFrame({"code": codes, "cell": there.cast(pl.String)}).filter(codes >= 0)
@@ -227,68 +238,57 @@ def _check_spelling(cells: pl.Series, arranged: Arranged, found: Found) -> None:
 # ---- what else is given
 
 
-def with_original(
-    records: Records,
-    path: Path,
-    certificate: Certificate,
-    found: Found,
-    limits: Mapping[str, int] | None = None,
-) -> Records:
+def with_original(records: Records, path: Path, limits: Mapping[str, int] | None = None) -> Records:
     """The same with the values before; a problem where another one is released.
 
     InputError unless the table before has these rows, and others of dropped chains alone.
     """
-    columns, named = replace(records.arranged.columns, keep=(), keep_all=False), certificate.origin
+    columns = replace(records.arranged.columns, keep=(), keep_all=False)
     frame = read_frame(path, columns.released, options=ReadOptions(limits=limits))
-    labels = records.arranged.labels
-    bins = None if named is None or named.bins is None else tuple(named.bins)
-    others = None if named is None else named.others
-    alphabet = Alphabet.of(labels, bins, others) if labels else None
-    arranged = arrange(frame, columns, alphabet=alphabet, step=records.arranged.step)
-    if arranged.chains.codes.shape != records.codes.shape:
-        arranged = _same_chains(frame, arranged, records, alphabet)
+    arranged = _alike(frame, columns, records)
     here, there = (one.chains for one in (records.arranged, arranged))
     if not np.array_equal(here.starts, there.starts) or not np.array_equal(here.order, there.order):
         raise InputError("the original table must have the rows of the released one")
-    if alphabet is None:
-        assert arranged.unlabelled is not None
-        present = arranged.unlabelled.is_not_null().to_numpy()
-        return replace(records, original=np.where(present, 0, -1).astype(np.int8))
-    original = np.asarray(arranged.chains.codes)
-    other = np.flatnonzero((records.codes >= 0) & (records.codes != original))
-    found.wrong_at(records.named(other), len(other), "another value than in the original table")
-    found.checked.append("Every value that is released is that of the original table.")
+    original = _codes(arranged)
+    if arranged.unlabelled is None:
+        other = (records.codes >= 0) & (records.codes != original)
+        records.wrong(other, "another value than in the original table")
+        said = "Every value that is released is that of the original table."
+        records.found.checked.append(said)
     return replace(records, original=original)
 
 
-def _same_chains(
-    frame: pl.DataFrame, arranged: Arranged, records: Records, alphabet: Alphabet | None
-) -> Arranged:
-    """The chains of an original that the released table has."""
-    by = list(arranged.columns.by)
+def _alike(frame: pl.DataFrame, columns: Columns, records: Records) -> Arranged:
+    """An original, arranged as the released table is; of chains that were dropped nothing."""
+    labels, step, origin = records.arranged.labels, records.arranged.step, records.said.origin
+    bins = None if origin is None or origin.bins is None else tuple(origin.bins)
+    others = None if origin is None else origin.others
+    alphabet = Alphabet.of(labels, bins, others) if labels else None
+    arranged = arrange(frame, columns, alphabet=alphabet, step=step)
+    if len(arranged.chains.codes) == len(records.codes):
+        return arranged
+    # chains that were dropped are in the original alone; names may be text in one of the two
+    by = list(columns.by)
     keys = [pl.col(name).cast(pl.String) for name in by]
     kept = records.arranged.frame.select(keys).unique()
     numbered = frame.with_row_index("row of the table").with_columns(keys)
     rows = numbered.join(kept, on=by, how="semi")["row of the table"].sort()
-    return arrange(frame[rows], arranged.columns, alphabet=alphabet, step=arranged.step)
+    return arrange(frame[rows], columns, alphabet=alphabet, step=step)
 
 
-def private_of(
-    records: Records, certificate: Certificate, listed: Native | Path | None, found: Found
-) -> Private | None:
+def private_of(records: Records, listed: Native | Path | None) -> Private | None:
     """The private records, by the list or as published; None where nobody says which they are."""
-    positions = certificate.private.positions
-    published = None
-    if positions is not None:
-        published, _ = _named(records, _positions_frame(records, positions), found)
+    said, found, published = records.said, records.found, None
+    if said.private.positions is not None:
+        published, _ = _named(records, _positions_frame(records, said.private.positions))
     keys = listed_keys(listed)
     if keys is None:
         found.not_checked.append(
             "Chains that left as a whole: no list was given (counts.dropped_chains)."
         )
         return published
-    private, dropped = _named(records, keys, found)
-    found.unequal("counts.dropped_chains", certificate.counts.dropped_chains, dropped)
+    private, dropped = _named(records, keys)
+    found.unequal("counts.dropped_chains", said.counts.dropped_chains, dropped)
     found.not_checked.append("That the list is complete: it is the one given (private.positions).")
     if published is not None and not (
         np.array_equal(private.chain, published.chain)
@@ -298,13 +298,13 @@ def private_of(
     return private
 
 
-def _named(records: Records, frame: pl.DataFrame, found: Found) -> tuple[Private, int]:
+def _named(records: Records, frame: pl.DataFrame) -> tuple[Private, int]:
     """The private records of a list, and how many of its chains the table does not have."""
     optouts = OptOuts.of(frame, records.arranged.columns)
     private = private_records(records.arranged, optouts, records.arranged.step)
     lost = int(np.count_nonzero(private.known & ~private.found))
     if lost:
-        found.wrong(f"{lost:,} private entries name records that their chains do not have")
+        records.found.wrong(f"{lost:,} private entries name records that their chains do not have")
     by = list(records.arranged.columns.by)
     others = frame.filter(pl.Series(~private.known)).select(by).n_unique() if by else 0
     return private, others
@@ -322,6 +322,7 @@ def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
         order = keys[-1].cast(pl.Int64)
     except (pl.exceptions.PolarsError, TypeError, OverflowError):
         raise InputError("private.positions.keys must hold cells of one type a column") from None
+    # they are published as whole numbers, of times nanoseconds
     if kind == pl.Date:
         order = order.cast(pl.Datetime("ns")).cast(pl.Date)
     elif isinstance(kind, pl.Datetime):
@@ -329,38 +330,32 @@ def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
     return pl.DataFrame([*keys[:-1], order])
 
 
-def check_private(
-    records: Records, private: Private, certificate: Certificate, found: Found
-) -> None:
+def check_private(records: Records, private: Private) -> None:
     """Count private records, and see that none is released."""
-    counts = certificate.counts
+    counts, found = records.said.counts, records.found
     found.unequal("counts.private", counts.private, private.count)
-    found.unequal("private.count", certificate.private.count, private.count)
-    rows = private.rows(records.arranged.chains)
-    shown = rows[records.released(rows)]
-    found.wrong_at(records.named(shown), len(shown), "a private value is released")
-    _check_kept(records, rows, "a kept cell beside a private value", found)
-    missing = np.zeros(len(records.codes), dtype=bool)
-    if records.original is not None:
-        missing = records.original == -1
-        missing[rows] = False
-        found.unequal("counts.missing", counts.missing, int(missing.sum()))
-    else:
+    is_private = np.zeros(len(records.codes), dtype=bool)
+    is_private[private.rows(records.arranged.chains)] = True
+    records.wrong(is_private & (records.codes >= 0), "a private value is released")
+    check_kept(records, is_private, "a kept cell beside a private value")
+    if records.original is None:
         found.not_checked.append(
             "How many rows had no value before: no original was given (counts.missing)."
         )
-    empty = int(np.count_nonzero(records.codes < 0)) - len(rows) + len(shown)
+    else:
+        missing = int(np.count_nonzero((records.original == -1) & ~is_private))
+        found.unequal("counts.missing", counts.missing, missing)
+    empty = int(np.count_nonzero((records.codes < 0) & ~is_private))
     if counts.missing > empty:
         found.wrong(f"counts.missing says {counts.missing:,}, but {empty:,} other rows are empty")
     found.checked.append(f"That none of {private.count:,} private records is released.")
 
 
-def _check_kept(records: Records, rows: Integers, says: str, found: Found) -> None:
-    if records.kept is not None and not records.arranged.columns.keep_all:
-        named = rows[records.kept[rows]]
-        found.wrong_at(records.named(named), len(named), says)
-
-
-def check_kept_beside(records: Records, redacted: Mask, found: Found) -> None:
-    """No kept cell stands beside a redacted value, unless all are kept."""
-    _check_kept(records, np.flatnonzero(redacted), "a kept cell beside a redacted value", found)
+def check_kept(
+    records: Records, gone: Mask, says: str = "a kept cell beside a redacted value"
+) -> None:
+    """No kept cell stands beside a value that must go, unless all are kept."""
+    columns = records.arranged.columns
+    if columns.keep and not columns.keep_all:
+        kept = pl.any_horizontal(pl.col(list(columns.keep)).is_not_null())
+        records.wrong(gone & records.arranged.frame.select(kept).to_series().to_numpy(), says)

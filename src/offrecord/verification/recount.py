@@ -12,12 +12,13 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.posterior import Posterior
-from offrecord.release.certificate import Certificate
 from offrecord.tables.private import Private
 from offrecord.verification.agreement import Found
-from offrecord.verification.members import Floats, Integers, Mask, Promised, mean_rows
+from offrecord.verification.members import Promised, mean_rows
 from offrecord.verification.reading import Records
+from offrecord.verification.runs import covered
 
 #: What is said of counts, order and κ that were not counted again.
 OTHER = (
@@ -30,19 +31,9 @@ _LONGEST, _CONTEXTS, _PER_PARAMETER, _UNITS = 6, 128, 10, 8
 _KAPPAS = 2.0 ** np.arange(-1, 15)
 
 
-def check_counts(
-    records: Records,
-    private: Private,
-    certificate: Certificate,
-    promised: Promised,
-    found: Found,
-) -> None:
-    """Compare the model's counts with those of the released records it was learned from.
-
-    These are chains without a private record, or records so many steps from every private one. Of a
-    model that was not learned from this table nothing can be said.
-    """
-    read, origin = promised.read, certificate.origin
+def check_counts(records: Records, private: Private, promised: Promised) -> None:
+    """Compare the model's counts with those of the released records it was learned from."""
+    read, origin, found = promised.read, records.said.origin, records.found
     if not isinstance(read, Posterior):
         found.not_checked.append("Where the known chains come from (model).")
         return
@@ -62,15 +53,11 @@ def check_counts(
 
 def _apart(records: Records, private: Private, distance: int | None) -> Mask:
     """(n,) the records that a model may have been learned from."""
+    # chains without a private record, or records so many steps from every private one
     if distance is None:
         return ~np.isin(records.chain_of, private.chain)
-    far = np.ones(len(records.codes), dtype=bool)
-    low = records.row_from(private.chain, np.maximum(private.place - distance + 1, 0))
-    last = np.minimum(private.place + distance - 1, records.ends[private.chain])
-    edges = np.zeros(len(far) + 1, dtype=np.int64)
-    np.add.at(edges, low, 1)
-    np.add.at(edges, records.row_from(private.chain, last + 1), -1)
-    return np.asarray(far & (np.cumsum(edges[:-1]) == 0))
+    low, high = private.place - distance + 1, private.place + distance - 1
+    return ~covered(records, private.chain, low, high)
 
 
 def _check_rule(reference: _Reference, read: Posterior, found: Found) -> None:
@@ -104,10 +91,8 @@ def _kappa_text(kappa: float | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Reference:
-    """Records that a model was learned from.
-
-    codes: (n,) values, negative where there is none to learn from. chain_of: (n,). linked: (n,)
-    whether a record follows the one before it by one step, both with values.
+    """Records that a model was learned from. linked: (n,) whether a record follows the one before
+    it by one step, both with values.
     """
 
     codes: Integers
@@ -154,6 +139,7 @@ class _Reference:
         cells, chains = self.cells(order, order if reach is None else reach)
         both, seen = np.unique(chains * rows.size + cells, return_counts=True)
         visits = np.bincount(np.unique(both // self.k, return_inverse=True)[1], seen)
+        # equal cells have equal terms, which are computed once
         alike, often = np.unique(both % rows.size * (seen.max() + 1) + seen, return_counts=True)
         share, times = rows.ravel()[alike // (seen.max() + 1)], alike % (seen.max() + 1)
         sizes, as_often = np.unique(visits, return_counts=True)
@@ -169,6 +155,7 @@ class _Reference:
         """Above the order that BIC prefers, as far as the records reach."""
         k, transitions = self.k, int(self.linked.sum())
         reached = [int(np.sum(self.steps >= order)) for order in range(_CONTEXTS)]
+        # contexts that half of the transitions reach, with enough of them for each parameter
         compared = longest = 0
         while k ** (longest + 1) <= _CONTEXTS and 2 * reached[longest + 1] >= transitions:
             longest += 1
@@ -186,6 +173,7 @@ class _Reference:
         counts = self.counts(order, reach)
         visits = counts.sum(axis=1, keepdims=True)
         rows = np.where(visits > 0, counts / np.maximum(visits, 1), 1 / self.k)
+        # chains that differ among each other would look like longer memory
         if self.units >= _UNITS:
             likelihood = self.spread(order, rows, reach)[1]
         else:

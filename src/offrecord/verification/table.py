@@ -10,18 +10,20 @@ import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError
-from offrecord.release.certificate import Certificate, Growing
+from offrecord.models.base import Integers, Mask
+from offrecord.models.records import Runs
+from offrecord.release.certificate import Certificate
 from offrecord.tables.frames import Native
 from offrecord.tables.private import Private
 from offrecord.verification.agreement import Found
+from offrecord.verification.cells import Case, check_cells
 from offrecord.verification.chance import CHAINS, check_chance, check_holes
-from offrecord.verification.coins import Coins, check_key, read_coins
-from offrecord.verification.local import check_local, limits_of, redacted_exactly
-from offrecord.verification.members import Drawn, Mask, Promised
+from offrecord.verification.coins import coins_of
+from offrecord.verification.members import Promised
 from offrecord.verification.reading import (
     Records,
     check_bytes,
-    check_kept_beside,
+    check_kept,
     check_private,
     private_of,
     read_records,
@@ -29,15 +31,12 @@ from offrecord.verification.reading import (
 )
 from offrecord.verification.recount import OTHER, check_counts
 from offrecord.verification.rules import Rules
-from offrecord.verification.runs import Case, Runs, clusters_of, runs_of
-from offrecord.verification.walks import check_walks, redacted_by_walks
+from offrecord.verification.runs import clusters_of, runs_of
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is checked: the release, and what only some know: the private list, the publisher's key,
-    and the table before it was redacted. limits: of what files may hold, as `redact` takes them.
-    """
+    """What is checked, and what only some know: the list, the key and the table before."""
 
     released: Path
     private_list: Native | Path | None = None
@@ -62,10 +61,9 @@ def check_table(
         labels = None if promised is None else promised.labels
         records = read_records(certificate, given.released, labels, found, given.limits)
         if records is not None:
-            judged = None if promised is None or rules is None else (promised, rules)
             if promised is not None:
-                records.check_places(promised.kind, found)
-            _check_records(certificate, judged, given, records, random, found)
+                records.check_places(promised.kind)
+            _check_records(records, rules, given, random)
     except InputError as error:
         if not found.problems:
             raise
@@ -77,175 +75,115 @@ def check_table(
 
 
 def _check_records(
-    certificate: Certificate,
-    judged: tuple[Promised, Rules] | None,
-    given: Given,
-    records: Records,
-    random: np.random.Generator,
-    found: Found,
+    records: Records, rules: Rules | None, given: Given, random: np.random.Generator
 ) -> None:
-    counts = certificate.counts
+    _check_counts(records)
+    if given.original is not None:
+        records = with_original(records, given.original, given.limits)
+    private = private_of(records, given.private_list)
+    if private is None:
+        _check_without_list(records, rules, random)
+        return
+    check_private(records, private)
+    coins, (runs, unsure) = coins_of(records, private, given.key_file), _runs(records, private)
+    if records.said.kind != "rules":
+        _check_whole(records, private)
+    elif rules is None:
+        records.found.not_checked.append("Cells against rules: the rules cannot be judged.")
+    else:
+        clusters = clusters_of(records, runs, rules)
+        for setting, place in sorted(clusters.lacking):
+            records.found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
+        if not clusters.lacking:
+            waits = _waiting(records, private)
+            waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
+            case = Case(records, clusters, rules, coins, waits)
+            check_cells(case)
+            if rules.walks and coins is None and not waits.any():
+                check_chance(case, rules.promised.draw(CHAINS, random))
+        check_counts(records, private, rules.promised)
+
+
+def _runs(records: Records, private: Private) -> tuple[Runs, Integers]:
+    """The runs of which it is known where they end, and the chains with others."""
+    (runs, joins), said = runs_of(records, private), records.said.counts.runs
+    if not runs.count - int(joins.sum()) <= said <= runs.count:
+        records.found.unequal("counts.runs", said, runs.count)
+    unsure = np.unique(runs.chain[joins]) if said < runs.count else runs.chain[:0]
+    if len(unsure):
+        records.found.not_checked.append(
+            f"Cells of {len(unsure):,} chains: whether rows between private ones are redacted or"
+            " were missing is not known without the original."
+        )
+    return runs.part(~np.isin(runs.chain, unsure)), unsure
+
+
+def _check_counts(records: Records) -> None:
+    counts, found = records.said.counts, records.found
     found.unequal("counts.rows", counts.rows, len(records.codes))
     found.unequal("counts.chains", counts.chains, len(records.starts) - 1)
     found.unequal("counts.released", counts.released, int(np.count_nonzero(records.codes >= 0)))
-    other = np.flatnonzero(records.codes < -1)
-    found.wrong_at(records.named(other), len(other), "a value that is none of the model's labels")
+    records.wrong(records.codes < -1, "a value that is none of the model's labels")
     found.checked.append("Rows, chains, order, labels and the number of values released.")
-    if given.original is not None:
-        records = with_original(records, given.original, certificate, found, given.limits)
-    private = private_of(records, certificate, given.private_list, found)
-    if private is None:
-        _check_without_list(certificate, judged, records, random, found)
-        return
-    check_private(records, private, certificate, found)
-    coins = _coins_of(certificate, given, records, private, found)
-    runs = runs_of(records, private, certificate.claim.protect, counts.missing)
-    if not runs.count - int(runs.open.sum()) <= counts.runs <= runs.count:
-        found.unequal("counts.runs", counts.runs, runs.count)
-    if certificate.kind != "rules":
-        _check_whole(records, private, certificate, found)
-    elif judged is None:
-        found.not_checked.append("Cells against rules: the rules cannot be judged.")
-    else:
-        _check_rules(certificate, judged, (records, private, runs, coins), random, found)
-        check_counts(records, private, certificate, judged[0], found)
 
 
-def _check_without_list(
-    certificate: Certificate,
-    judged: tuple[Promised, Rules] | None,
-    records: Records,
-    random: np.random.Generator,
-    found: Found,
-) -> None:
+def _check_without_list(records: Records, rules: Rules | None, random: np.random.Generator) -> None:
     """What can be said where nobody says which records are private."""
+    found = records.found
     found.not_checked.append(
         "Cells against rules: nobody says which records are private (private, counts.private,"
         " counts.runs, counts.missing, counts.dropped_chains, key_id, dataset, growing)."
     )
-    if judged is None:
+    if rules is None:
         return
-    promised, rules = judged
-    if promised.coverage is not None:
+    if rules.promised.coverage is not None:
         found.not_checked.append(f"{OTHER}: nobody says which records are private.")
-    if certificate.growing is None:  # rows that wait are empty, and no holes
-        counts, drawn = certificate.counts, promised.draw(CHAINS, random)
-        check_holes(records, rules, drawn, counts.private, counts.missing, found)
+    if records.said.growing is None:  # rows that wait are empty, and no holes
+        check_holes(records, rules, rules.promised.draw(CHAINS, random))
 
 
-def _coins_of(
-    certificate: Certificate, given: Given, records: Records, private: Private, found: Found
-) -> Coins | None:
-    """The coins of the key, if it was given and is the one that drew them."""
-    if given.key_file is None:
-        found.not_checked.append("Coins: the key was not given (key_id, dataset, private.digest).")
-        return None
-    coins = read_coins(given.key_file, certificate, records)
-    return check_key(coins, private, certificate, found)
-
-
-def _check_rules(
-    certificate: Certificate,
-    judged: tuple[Promised, Rules],
-    seen: tuple[Records, Private, Runs, Coins | None],
-    random: np.random.Generator,
-    found: Found,
-) -> None:
-    """Cells against the rules of the runs around them."""
-    (promised, rules), (records, private, runs, coins) = judged, seen
-    counts = certificate.counts
-    unsure = np.unique(runs.chain[runs.open]) if counts.runs < runs.count else runs.chain[:0]
-    if len(unsure):
-        runs = runs.without(unsure)
-        found.not_checked.append(
-            f"Cells of {len(unsure):,} chains: whether rows between private ones are redacted or"
-            " were missing is not known without the original."
-        )
-    clusters, lacking = clusters_of(records, runs, rules)
-    for setting, place in sorted(lacking):
-        found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
-    if not lacking:
-        waits = _waiting(records, private, certificate.growing, found)
-        waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
-        case = Case(records, clusters, rules, coins, waits, counts.missing)
-        _check_cells(case, promised.draw(CHAINS, random), found)
-
-
-def _check_whole(
-    records: Records, private: Private, certificate: Certificate, found: Found
-) -> None:
+def _check_whole(records: Records, private: Private) -> None:
     """Nothing is left of a chain that holds a private record."""
     # any other record of such a chain may depend on the private one, under no model at all
     touched = np.isin(records.chain_of, private.chain)
-    shown = np.flatnonzero(touched & (records.codes >= 0))
-    says = "a value is released of a chain with a private record"
-    found.wrong_at(records.named(shown), len(shown), says)
-    check_kept_beside(records, touched, found)
+    shown = touched & (records.codes >= 0)
+    records.wrong(shown, "a value is released of a chain with a private record")
+    check_kept(records, touched)
     empty = int(np.count_nonzero(~touched & (records.codes < 0)))
-    if empty > certificate.counts.missing:
-        found.wrong(f"{empty:,} rows of other chains are empty")
-    found.checked.append("That every chain with a private record has left as a whole.")
+    if empty > records.said.counts.missing:
+        records.found.wrong(f"{empty:,} rows of other chains are empty")
+    records.found.checked.append("That every chain with a private record has left as a whole.")
 
 
-def _check_cells(case: Case, drawn: Drawn, found: Found) -> None:
-    records, rules, waits = case.records, case.rules, case.waits
-    local = None if rules.walks else limits_of(records, case.clusters, rules.kind.k)
-    early = np.flatnonzero(waits & (records.codes >= 0))
-    found.wrong_at(records.named(early), len(early), "a value is released that has to wait")
-    if records.original is not None and case.coins is not None:
-        gone = redacted_by_walks(case) if local is None else redacted_exactly(case, local)
-        gone |= waits
-        shown = records.codes >= 0
-        says = "a value is released that rules and coins redact"
-        wrong = np.flatnonzero(shown & gone & ~waits)
-        found.wrong_at(records.named(wrong), len(wrong), says)
-        wrong = np.flatnonzero(~shown & ~gone & (records.original != -1))
-        says = "empty, although rules and coins release it"
-        found.wrong_at(records.named(wrong), len(wrong), says)
-        check_kept_beside(records, gone, found)
-        found.checked.append("Every cell, recomputed from rules, coins and the original values.")
-        return
-    if local is not None:
-        check_local(case, local, found)
-        check_kept_beside(records, local.sure | waits, found)
-    else:
-        check_walks(case, found)
-        if case.coins is None and not waits.any():
-            check_chance(case, drawn, found)
-    found.checked.append("That each released value may be released by the rules around it.")
-    if case.coins is not None:
-        found.not_checked.append("What coins decided by values that are redacted: no original.")
-
-
-def _waiting(records: Records, private: Private, growing: Growing | None, found: Found) -> Mask:
+def _waiting(records: Records, private: Private) -> Mask:
     """(n,) rows of a growing table that a later opt-out might still reach."""
-    step, zone = records.arranged.step, records.arranged.zone
+    growing, step, zone = records.said.growing, records.arranged.step, records.arranged.zone
     if growing is None or step is None:  # without a step the certificate contradicts itself
         return np.zeros(len(records.codes), dtype=bool)
     if growing.until > records.order.max(initial=growing.until - 1):
-        found.wrong("growing.until lies beyond the newest record")
+        records.found.wrong("growing.until lies beyond the newest record")
     first = records.order[records.starts[:-1]]
     until = np.full(len(first), growing.until)
     newest, _ = step.counted(first, until, zone)
+    # a step that is not over yet does not count
     newest = np.where(step.onward(first, newest, zone) > until, newest - 1, newest)
     known = newest - growing.lag + growing.reach  # all opt-outs up to here are known
     begins = known - growing.reach + 1
     for chain in np.unique(private.chain).tolist():
-        places = private.place[private.chain == chain]
-        places = places[places <= known[chain]]
-        if not len(places) or not _goes_on(records, chain, places[-1], known[chain] + 1, growing):
-            continue
-        head = len(places) - 1
-        while head and _goes_on(records, chain, places[head - 1], places[head], growing):
-            head -= 1
-        begins[chain] = min(begins[chain], places[head] - growing.reach)
+        head = known[chain] + 1
+        for place in reversed(private.place[private.chain == chain].tolist()):
+            if place <= known[chain]:
+                # what waits for a later record takes along those it may depend on
+                if not _goes_on(records, chain, place, head, growing.link):
+                    break
+                head = place
+        begins[chain] = min(begins[chain], head - growing.reach)
     return np.asarray(records.places >= begins[records.chain_of])
 
 
-def _goes_on(records: Records, chain: int, first: int, last: int, growing: Growing) -> bool:
+def _goes_on(records: Records, chain: int, first: int, last: int, link: int) -> bool:
     """Whether what happens to a private record may depend on one at a later place."""
-    if last - first <= growing.link:
+    if last - first <= link:
         return True
-    codes = records.codes if records.original is None else records.original
     rows = records.row_from(np.array([chain, chain]), np.array([first + 1, last]))
-    return not (codes[rows[0] : rows[1]] != -1).any()
+    return not (records.known[rows[0] : rows[1]] != -1).any()

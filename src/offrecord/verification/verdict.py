@@ -14,8 +14,9 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Validated
 from offrecord.tables.frames import Native
-from offrecord.verification.agreement import disagreements, left_out
-from offrecord.verification.law import ROUNDING, Judged, leakages
+from offrecord.text import many
+from offrecord.verification.agreement import Found, disagreements, left_out
+from offrecord.verification.law import ROUNDING, SHARES, Judged, leakages
 from offrecord.verification.members import CannotJudgeError, Promised
 from offrecord.verification.recount import OTHER
 from offrecord.verification.rules import Rules
@@ -54,21 +55,12 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; numbers without a limit are the text "inf"."""
         judged = self.judged
-        drawn = None
-        if judged is not None:
-            drawn = {
-                "chains": len(judged.leakages),
-                "above": judged.above,
-                "allowed": self.allowed,
-                "quantiles": [_number(one) for one in judged.quantiles],
-                "largest": _number(judged.largest),
-            }
         return {
             "verified": self.is_verified,
             "status": self.status,
             "epsilon": self.epsilon,
             "coverage": self.coverage,
-            "drawn": drawn,
+            "drawn": None if judged is None else judged.to_dict() | {"allowed": self.allowed},
             "seed": self.seed,
             "problems": list(self.problems),
             "checked": list(self.checked),
@@ -82,8 +74,7 @@ class Verdict:
             return f"CANNOT JUDGE: {self.problems[0]}"
         if self.is_verified:
             return "verified" if self.judged is None else f"verified: {self.draws}"
-        count = len(self.problems)
-        return f"NOT VERIFIED: {count} reason{'' if count == 1 else 's'}"
+        return f"NOT VERIFIED: {many(len(self.problems), 'reason')}"
 
     @property
     def draws(self) -> str:
@@ -109,10 +100,6 @@ class Verdict:
         lines += ["checked", *(f"  {one}" for one in self.checked)]
         lines += ["not checked", *(f"  {one}" for one in self.not_checked)]
         return "\n".join(lines)
-
-
-def _number(value: float) -> float | str:
-    return value if value < np.inf else "inf"
 
 
 def verify(
@@ -150,83 +137,74 @@ def verify(
         )
     read = Certificate.load(Path(certificate))
     given = None if released is None else Given(Path(released), private_list, key, before, limits)
-    return judge(read, given, secrets.randbits(64) if seed is None else seed)
-
-
-def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
-    """Check a certificate that has been read; see `verify`."""
+    # a publisher who knew the draws could choose rules that fail in other chains
+    seed = secrets.randbits(64) if seed is None else seed
     random = np.random.default_rng(seed)
-    promised = None if certificate.model is None else Promised(certificate.model)
-    problems: list[str] = []
-    checked = ["The form of the certificate, and that it agrees with itself."]
-    not_checked = list(left_out(certificate))
-    judged, rules, unknown = None, None, None
-    if promised is not None and certificate.policy is not None:
+    found = Found([], ["The form of the certificate, and that it agrees with itself."])
+    found.not_checked += left_out(read)
+    promised = None if read.model is None else Promised(read.model)
+    rules, judged, unknown = None, None, None
+    if promised is not None:
         try:
-            rules = Rules.of(certificate.policy, promised.kind)
-            judged = _judged(certificate, promised, rules, random, problems)
-            checked.append(_drawn(judged, promised, seed))
+            rules, judged = _judged(read, promised, random, found)
+            found.checked.append(_drawn(judged, promised, seed))
         except CannotJudgeError as error:
-            unknown, rules = str(error), None
-            not_checked.append(f"What cannot be judged here: {unknown}.")
+            unknown = str(error)
+            found.not_checked.append(f"What cannot be judged here: {unknown}.")
         except InputError as error:
-            rules = None
-            problems.append(str(error))
-    problems += disagreements(certificate)
+            found.wrong(str(error))
+    found.problems += disagreements(read)
     if given is not None:
-        found = check_table(certificate, promised, rules, given, random)
-        problems += found.problems
-        checked += found.checked
-        not_checked += found.not_checked
+        found.add(check_table(read, promised, rules, given, random))
     else:
-        not_checked.append(
-            "The released table: none was given (output, columns, counts, private, dataset, key_id,"
-            " model.labels, growing)."
-        )
-        if promised is not None and promised.coverage is not None:
-            not_checked.append(f"{OTHER}: no table was given.")
-    status = NOT_VERIFIED if problems else VERIFIED
-    if unknown is not None and not problems:
-        status, problems = CANNOT_JUDGE, [unknown]
-    allowed = 0 if promised is None else promised.allowed
-    claim = certificate.claim
-    return Verdict(
-        status, problems, claim.epsilon, claim.coverage, judged, allowed, seed, checked, not_checked
+        found.not_checked += _without_table(promised)
+    status = NOT_VERIFIED if found.problems else VERIFIED
+    if unknown is not None and not found.problems:
+        status, found.problems = CANNOT_JUDGE, [unknown]
+    claim, allowed = read.claim, 0 if promised is None else promised.allowed
+    outcome = status, found.problems, claim.epsilon, claim.coverage, judged, allowed, seed
+    return Verdict(*outcome, found.checked, found.not_checked)
+
+
+def _without_table(promised: Promised | None) -> Iterator[str]:
+    yield (
+        "The released table: none was given (output, columns, counts, private, dataset, key_id,"
+        " model.labels, growing)."
     )
+    if promised is not None and promised.coverage is not None:
+        yield f"{OTHER}: no table was given."
 
 
 def _judged(
-    certificate: Certificate,
-    promised: Promised,
-    rules: Rules,
-    random: np.random.Generator,
-    problems: list[str],
-) -> Judged:
-    """The leakage of drawn chains, and a problem where too many exceed ε."""
-    epsilon = certificate.claim.epsilon
+    certificate: Certificate, promised: Promised, random: np.random.Generator, found: Found
+) -> tuple[Rules, Judged]:
+    """The rules and the leakage of drawn chains; a problem where too many exceed ε."""
+    policy, epsilon = certificate.policy, certificate.claim.epsilon
+    assert policy is not None  # as there is a model
+    rules = Rules.of(policy, promised)
     judged = Judged(leakages(rules, promised.draw(promised.drawn, random)), epsilon)
     if judged.above > promised.allowed:
-        problems.append(
+        found.wrong(
             f"{judged.above:,} of {len(judged.leakages):,} chains exceed ε = {epsilon:g}, of which"
             f" {promised.allowed} may; the worst leaks {judged.largest:.6g}"
         )
-    if certificate.policy is not None and certificate.policy.validation is not None:
-        problems += _validation_problems(
-            certificate.policy.validation, judged, promised.coverage is None
-        )
+    if policy.validation is not None:
+        known = promised.coverage is None
+        found.problems += _quantile_problems(policy.validation, judged, known)
+        found.problems += _largest_problems(policy.validation, judged, known)
+    # near runs become one, so that no record of it is protected by itself
     if rules.walks and certificate.claim.protect != "run":
-        problems.append("stopping rules protect runs: claim.protect must be 'run'")
-    return judged
+        found.wrong("stopping rules protect runs: claim.protect must be 'run'")
+    return rules, judged
 
 
-def _validation_problems(stated: Validated, judged: Judged, known: bool) -> Iterator[str]:
-    """What the publisher's draws cannot have shown, as these ones are of the same law.
+# What the publisher's draws cannot have shown, as those drawn here are of the same law. known: the
+# chains are a list, which both have judged.
 
-    known: the chains are a list, which both have judged.
-    """
+
+def _quantile_problems(stated: Validated, judged: Judged, known: bool) -> Iterator[str]:
     count, slack = len(judged.leakages), 2 * ROUNDING
-    for share, one in zip((0.5, 0.95, 0.99), stated.quantiles, strict=True):
-        here = judged.quantile(share)
+    for share, one, here in zip(SHARES, stated.quantiles, judged.quantiles, strict=True):
         # of n draws np lie below the quantile p of n others: six standard deviations, 2e-9
         margin = 6 * math.sqrt(2 * count * share * (1 - share)) + 1
         below = np.count_nonzero(judged.leakages < one - slack)
@@ -237,6 +215,10 @@ def _validation_problems(stated: Validated, judged: Judged, known: bool) -> Iter
                 f"policy.validation.quantiles: {share:.0%} of the publisher's chains leak at most"
                 f" {one:.6g}, of those drawn here {here:.6g}"
             )
+
+
+def _largest_problems(stated: Validated, judged: Judged, known: bool) -> Iterator[str]:
+    count, slack = len(judged.leakages), 2 * ROUNDING
     beyond = int(np.count_nonzero(judged.leakages > stated.largest + slack))
     too_large = known and stated.largest > judged.largest + slack
     if too_large or beyond > (0 if known else _ABOVE_LARGEST):
@@ -249,7 +231,7 @@ def _validation_problems(stated: Validated, judged: Judged, known: bool) -> Iter
 def _drawn(judged: Judged, promised: Promised, seed: int) -> str:
     count = len(judged.leakages)
     if promised.coverage is None:
-        return f"Leakage under {count:,} known chain{'' if count == 1 else 's'}, to {ROUNDING:g}."
+        return f"Leakage under {many(count, 'known chain')}, to {ROUNDING:g}."
     return (
         f"Leakage under {count:,} plausible chains, drawn with seed {seed}: a sample, which accepts"
         f" rules that fail in more than {1 - promised.coverage:.0%} of them with probability 0.1 %."
