@@ -7,6 +7,7 @@ import pytest
 
 import offrecord as off
 from offrecord import cli
+from offrecord.tables import choosing
 from offrecord.tables.checks.ledger import FORETOLD
 
 CHAIN = off.MarkovChain.binary(0.2, 0.3)
@@ -58,6 +59,14 @@ def test_it_foretells_what_the_ledger_would_refuse(redact):
     assert foretold(redact(dry_run=True, **changed)) == [f"{FORETOLD} {refused.value}"]
     assert foretold(redact(dry_run=True, accept="another-release", **changed)) == []
     assert foretold(redact(dry_run=True, dataset="another", **changed)) == []
+
+
+def test_what_the_ledger_refuses_is_refused_before_rules_are_designed(redact, monkeypatch):
+    redact()
+    monkeypatch.setattr(choosing, "design_table", lambda *_, **__: pytest.fail("designed"))
+    for changed in ({"epsilon": 2.0}, {"step": 1}):
+        with pytest.raises(off.InputError, match="was released before with another"):
+            redact(**changed)
 
 
 def test_it_cannot_tell_that_values_were_corrected(redact):

@@ -7,13 +7,13 @@ looks at a value of the table.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.deciding.expect import expected_released
+from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.mechanisms.window import pair_of_window
 from offrecord.models.base import Integers
@@ -70,60 +70,56 @@ def remedies(given: Given, model: Model, survey: Survey, share: float) -> str | 
     latest = time.process_time() + _SECONDS
     beside = survey.records - survey.touched_records
     most = max(survey.touched_records - survey.private, 1)
+    found: list[tuple[float, str]] = []  # of records that count, those of chains with a private one
 
-    def part(share: float) -> float:
-        """The part of a share that is of chains with a private record, where it counts."""
-        return (share * survey.records - beside) / most
+    def try_out(trials: list[_Trial]) -> None:
+        for trial in trials:
+            released = _released(trial, survey, latest)
+            part = (released - beside) / most
+            about = f"{trial.change} (about {released / max(survey.records, 1):.0%} would leave)"
+            found.append((part, about))
+            if part >= LITTLE:
+                return  # a smaller change of the same kind is enough
 
-    least = max(_BETTER * part(share), _LEAST)
-    enough: list[tuple[str, float]] = []
-    some: list[tuple[str, float]] = []
-    for kind in _kinds(given, model):
-        if enough and kind.is_last:
-            break
-        for trial in kind.trials:
-            found = trial.change, _share(trial, survey, latest)
-            if part(found[1]) >= LITTLE:
-                enough.append(found)
-                break  # a smaller change of the same kind is enough
-            if part(found[1]) >= least:
-                some.append(found)
-    best = sorted(enough or some, key=lambda one: -one[1])[:_NAMED]
-    named = [f"{change} (about {released:.0%} would leave)" for change, released in best]
-    return f"What would help: {', or '.join(named)}" if named else None
-
-
-class _Kind(NamedTuple):
-    """Changes of one kind, the smallest first. is_last: tried where no other is enough."""
-
-    trials: list[_Trial]
-    is_last: bool = False
+    *single, both = _changes(given, model)
+    for trials in single:
+        try_out(trials)
+    if all(part < LITTLE for part, _ in found):
+        try_out(both)
+    least = max(_BETTER * (share * survey.records - beside) / most, _LEAST)
+    enough = [one for one in found if one[0] >= LITTLE]
+    best = sorted(enough or [one for one in found if one[0] >= least], key=lambda one: -one[0])
+    named = ", or ".join(about for _, about in best[:_NAMED])
+    return f"What would help: {named}" if named else None
 
 
-def _kinds(given: Given, model: Model) -> Iterator[_Kind]:
-    """What is tried."""
+def _changes(given: Given, model: Model) -> list[list[_Trial]]:
+    """What is tried: lists of changes of one kind, the smallest first, and two kinds at once."""
     promise, epsilon = model.promise, given.epsilon
     budgets = [factor * max(epsilon, _LEAST_BUDGET) for factor in _FACTORS]
-    larger = _Kind([_Trial(f"--epsilon {budget:g}", promise, budget) for budget in budgets])
+    larger = [_Trial(f"--epsilon {budget:g}", promise, budget) for budget in budgets]
     if not isinstance(promise, Posterior):
-        yield larger
-        return
+        return [larger, []]
     fitted = "" if given.options.fit else "a model fitted with "
-    fewer: dict[int, Posterior] = {}
-    for kept in (promise.k // 2, 3, 2) if _may_merge(given, model) else ():
-        if 2 <= kept < promise.k:
-            fewer[kept] = merged(promise, kept)
-    yield _Kind([_Trial(f"{fitted}--merge {kept}", one, epsilon) for kept, one in fewer.items()])
-    yield larger
-    if promise.coverage > min(ACCEPTANCE):
-        lower = promise.with_coverage(min(ACCEPTANCE))
-        yield _Kind([_Trial(f"--coverage {lower.coverage:g}", lower, epsilon)])
+    kept = [one for one in (promise.k // 2, 3, 2) if 2 <= one < promise.k]
+    fewer = {one: merged(promise, one) for one in kept if _may_merge(given, model)}
+    lower = promise.with_coverage(min(ACCEPTANCE))
     more = _with_counts(promise, lambda counts, _: counts * _MORE_DATA)
     words = f"a model fitted to {_MORE_DATA} times as many records like these"
-    yield _Kind([_Trial(words, more, epsilon)])
-    for kept, two in [*fewer.items()][-1:]:
-        both = f"{fitted}--merge {kept}, and --epsilon"
-        yield _Kind([_Trial(f"{both} {one:g}", two, one) for one in budgets], is_last=True)
+    both = [
+        _Trial(f"{fitted}--merge {kept}, and --epsilon {budget:g}", two, budget)
+        for kept, two in [*fewer.items()][-1:]
+        for budget in budgets
+    ]
+    return [
+        [_Trial(f"{fitted}--merge {kept}", one, epsilon) for kept, one in fewer.items()],
+        larger,
+        [_Trial(f"--coverage {lower.coverage:g}", lower, epsilon)]
+        if lower.coverage != promise.coverage
+        else [],
+        [_Trial(words, more, epsilon)],
+        both,
+    ]
 
 
 def _may_merge(given: Given, model: Model) -> bool:
@@ -136,27 +132,33 @@ def _may_merge(given: Given, model: Model) -> bool:
     return origin.distance is None and is_free
 
 
-def _share(trial: _Trial, survey: Survey, latest: float) -> float:
-    """Share of the records that windows of a few plausible chains would release; 0 where they keep
-    no ε, or take too long.
+def _released(trial: _Trial, survey: Survey, latest: float) -> float:
+    """How many records windows of a few plausible chains would release; 0 where these keep no ε, or
+    take too long.
     """
     promise, epsilon = trial.promise, _MARGIN * trial.epsilon
     count = int(np.clip(_NUMBERS // promise.mean.rows.size, *_CHAINS))
     members = promise.members(count, promise.seed(epsilon, "advice"))
     quantile = 1.0 if promise.acceptance is None else promise.acceptance.quantile
     allowed = int(members.count * (1 - quantile) + 1e-9)
-    rules = {}
+    windows = {}
     for setting in survey.settings:
         if time.process_time() > latest:
             return 0.0
-        try:
-            sizes = smallest_windows(members, *setting, epsilon, allowed)
-            rules[setting] = pair_of_window(setting, sizes, promise.k)
-        except Unserved:
+        sizes = smallest_windows(members, *setting, epsilon, allowed)
+        if sizes is None:
             return 0.0
+        windows[setting] = sizes
+    return released_by(windows, promise, survey, epsilon)
+
+
+def released_by(
+    windows: Mapping[Setting, tuple[int, int]], promise: Promise, survey: Survey, epsilon: float
+) -> float:
+    """How many records are expected to leave by windows. epsilon: what these are for."""
+    rules = {one: pair_of_window(one, sizes, promise.k) for one, sizes in windows.items()}
     policy = TablePolicy("window", epsilon, "run", None, rules)
-    released = expected_released(survey.geometry, policy, promise.mean)
-    return min(max(released / max(survey.records, 1), 0.0), 1.0)
+    return max(expected_released(survey.geometry, policy, promise.mean), 0.0)
 
 
 def merged(posterior: Posterior, kept: int) -> Posterior:

@@ -6,9 +6,8 @@ goes as a whole, where no model is believed or rules would leave nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +19,14 @@ from offrecord.mechanisms.deciding.expect import expected_released
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
-from offrecord.mechanisms.window import pair_of_window
 from offrecord.models.evidence import REMEDY
 from offrecord.models.file import Model
 from offrecord.models.posterior import Posterior
 from offrecord.models.promise import Promise
 from offrecord.tables import remembered
-from offrecord.tables.advice import is_little, remedies, what_helps
+from offrecord.tables.advice import is_little, released_by, remedies, what_helps
+from offrecord.tables.checks.check import ACCEPT
+from offrecord.tables.checks.ledger import refuse_early
 from offrecord.tables.checks.seen import of_elsewhere
 from offrecord.tables.growing import growing_settings
 from offrecord.tables.survey import Survey
@@ -42,7 +42,6 @@ _NOTHING = "the rules would release nothing of these chains"
 _LEAST_LEFT = 1.0  # records expected: chains of which fewer leave go, and so few are no release
 _PILOT = 50  # plausible chains whose windows say whether rules are worth designing
 _GAIN = 1e-6  # of a record: less is no reason to take a mechanism that is harder to follow
-_OWN_RULES = "Leave --policy out: rules are then designed for this table"
 RULES, WHOLE, NONE = "rules", "whole chains", "none"
 
 
@@ -84,47 +83,46 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         raise InputError(
             "give either --model or --fit; where whole chains are private, no model is needed"
         )
-    foreign = of_elsewhere(given, model)  # said before rules are designed, which may take minutes
+    # Whatever can be refused before rules are designed is: that may take minutes.
+    foreign = of_elsewhere(given, model)
     if foreign is not None and not given.options.accepts("model"):
-        raise InputError(f"{foreign}, or add --accept model, and the certificate says so")
+        raise InputError(foreign + ACCEPT)
+    refuse_early(given, survey)
     broken = _broken(given, model)
-    if broken is not None:
-        chosen = _whole_chains(given, model, survey, broken, partial(_believe, given, model))
-    else:
+    if broken is None:
         chosen = _rules_or_whole_chains(given, model, survey)
-    return _advised(given, model, survey, chosen)
+    else:
+        chosen = _whole_chains(given, model, survey, broken)
+    # Records of a growing table wait: how many leave says nothing yet.
+    return chosen if given.options.growing else _advised(given, model, survey, chosen)
 
 
 def _rules_or_whole_chains(given: Given, model: Model, survey: Survey) -> Chosen:
     """Rules, or whole chains where rules would release nothing of those with a private record."""
-    helps = partial(what_helps, given, model, survey, 0.0)
     try:
         chosen = _rules(given, model, survey)
     except Unserved as error:
-        return _whole_chains(given, model, survey, str(error), helps)
+        return _whole_chains(given, model, survey, str(error))
     beside = survey.records - survey.touched_records
     left = chosen.expected * survey.records - beside
     fitted = isinstance(model.promise, Posterior) and given.options.policy is None
     few = survey.chains < MANY_CHAINS
     if not fitted or few or left >= _LEAST_LEFT or given.options.growing:
         return chosen
-    return _whole_chains(given, model, survey, _NOTHING, helps)
+    return _whole_chains(given, model, survey, _NOTHING)
 
 
 def _advised(given: Given, model: Model, survey: Survey, chosen: Chosen) -> Chosen:
     """The choice with what would help, if little leaves or whole chains go; InputError where next
     to nothing leaves.
     """
-    # Records of a growing table wait: how many leave says nothing yet.
-    if given.options.growing:
-        return chosen
-    records, broken = chosen.expected * survey.records, _broken(given, model) is not None
+    records = chosen.expected * survey.records
     if not is_little(survey, records):
-        if chosen.kind == RULES or broken:
+        if chosen.kind == RULES or _broken(given, model) is not None:
             return chosen
         helps = remedies(given, model, survey, chosen.expected)
         return chosen if helps is None else replace(chosen, why=f"{chosen.why}. {helps}")
-    advice = _believe(given, model) if broken else what_helps(given, model, survey, chosen.expected)
+    advice = _helps(given, model, survey, chosen.expected)
     # Chains that were written down, not learned, are for studies: those may be of a few records.
     learned = isinstance(model.promise, Posterior) or model.origin is not None
     if learned and records < _LEAST_LEFT and not given.options.accepts("empty"):
@@ -155,39 +153,40 @@ def _broken(given: Given, model: Model) -> str | None:
     return f"the model is broken at ε = {given.epsilon:g}: {verdict.reasons()}"
 
 
-def _believe(given: Given, model: Model) -> str:
-    """What helps against a broken model."""
+def _helps(given: Given, model: Model, survey: Survey, share: float) -> str:
+    """What helps against a broken model, or where little leaves. share: of records that leaves."""
+    if _broken(given, model) is None:
+        return what_helps(given, model, survey, share)
     kept = [one.epsilon for one in model.verdicts if one.verdict != "broken"]
     larger = [f"{one:g}" for one in sorted(kept) if one > given.epsilon]
-    take = f" take --epsilon {larger[0]}, at which it is not broken," if larger else ""
-    return (
-        "Fit a model with a coarser --step, a higher --chain-order or another --phase,"
-        f"{take} or add --accept model, and the certificate says so"
-    )
+    take = f", take --epsilon {larger[0]}, at which it is not broken" if larger else ""
+    other = "a coarser --step, a higher --chain-order or another --phase"
+    return f"Fit a model with {other}{take}{ACCEPT}"
 
 
-def _whole_chains(
-    given: Given, model: Model, survey: Survey, why: str, helps: Callable[[], str]
-) -> Chosen:
+def _whole_chains(given: Given, model: Model, survey: Survey, why: str) -> Chosen:
     """Every chain with a private record goes; InputError where that is no way out."""
+    # A few chains are not given up unasked, and none that says something of its neighbours.
+    dependence = None if model.origin is None else model.origin.dependence
+    few = survey.chains < MANY_CHAINS
+    if not few and not given.options.growing and dependence is None:
+        share = survey.touched_records / max(survey.records, 1)
+        return Chosen(WHOLE, why=why, expected=1 - share)
+    helps = _helps(given, model, survey, 0.0)
     if given.options.growing:
-        raise InputError(f"{why}; whole chains cannot go from a table that grows. {helps()}")
-    if survey.chains < MANY_CHAINS:
-        whole = ""
-        if survey.chains > survey.touched:
-            by = ", ".join(given.columns.by)
-            whole = f". Or name whole chains as private: a --private-list of {by} alone"
+        raise InputError(f"{why}; whole chains cannot go from a table that grows. {helps}")
+    if few:
+        by = ", ".join(given.columns.by)
+        whole = f". Or name whole chains as private: a --private-list of {by} alone"
         raise InputError(
             f"{why}; with {many(survey.chains, 'chain')} whole ones do not go unasked."
-            f" {helps()}{whole}"
+            f" {helps}{whole if survey.chains > survey.touched else ''}"
         )
-    dependence = None if model.origin is None else model.origin.dependence
-    if dependence is not None:
-        raise InputError(
-            f"{why}; whole chains cannot go instead, as neighbouring ones depend on them:"
-            f" {dependence.words}. {REMEDY.capitalize()}. {helps()}"
-        )
-    return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
+    assert dependence is not None
+    raise InputError(
+        f"{why}; whole chains cannot go instead, as neighbouring ones depend on them:"
+        f" {dependence.words}. {REMEDY.capitalize()}. {helps}"
+    )
 
 
 # ---- which rules act
@@ -208,7 +207,7 @@ def _rules(given: Given, model: Model, survey: Survey) -> Chosen:
         return replace(chosen, **{name: compared[name] for name in _COMPARED})
     if not given.options.growing and _is_hopeless(promise, survey, given.epsilon):
         raise Unserved(_NOTHING)
-    policies = list(_candidates(given, promise, survey))
+    policies = _candidates(given, promise, survey)
     near = None if model.origin is None else model.origin.distance
     if near is not None:  # rules that leave alone what the model was learned from go first
         policies = [one for one in policies if one.reach + promise.order <= near] or policies
@@ -229,10 +228,8 @@ def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
     # Where memory is long, designing rules that redact everything takes minutes; this takes a
     # second. A design may redact less than the window, so half of it decides.
     while np.count_nonzero(judge(members, size, size)) > _PILOT // 10:
-        half = (size // 2, size // 2)
-        rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
-        policy = TablePolicy("window", epsilon, "run", None, rules)
-        if expected_released(survey.geometry, policy, promise.mean) - beside < _LEAST_LEFT:
+        half = dict.fromkeys(survey.settings, (size // 2, size // 2))
+        if released_by(half, promise, survey, epsilon) - beside < _LEAST_LEFT:
             return True
         size *= 2
     return False
@@ -243,35 +240,33 @@ def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
     return survey.settings if policy.is_local else survey.joined
 
 
-def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterator[TablePolicy]:
+def _candidates(given: Given, promise: Promise, survey: Survey) -> list[TablePolicy]:
     """Policies of the mechanism that is asked for, or of all that are compared; Unserved where no
     rules keep ε.
     """
-    options, served, last = given.options, False, None
-    protect, asked = options.protect, given.mechanism
-    every = [asked] if asked is not None else compared_mechanisms(protect)
-    for mechanism in every:
-        joins = mechanism.joins and protect == "run"
+    options, asked, served, unserved = given.options, given.mechanism, [], []
+    for mechanism in compared_mechanisms(options.protect) if asked is None else [asked]:
+        joins = mechanism.joins and options.protect == "run"
         settings: Collection[Setting] = survey.joined if joins else survey.settings
         if options.growing:
-            settings = growing_settings(promise, protect)
+            settings = growing_settings(promise, options.protect)
         try:
             policy = design_table(
                 mechanism,
                 promise,
                 given.epsilon,
-                protect,
+                options.protect,
                 settings,
                 options.progress,
                 or_window=asked is not None,  # else windows are among those compared
             )
         except Unserved as error:
-            last = error
-            continue
-        served = True
-        yield policy
-    if not served and last is not None:
-        raise last
+            unserved.append(error)
+        else:
+            served.append(policy)
+    if not served:
+        raise unserved[-1]
+    return served
 
 
 def _expected(promise: Promise, survey: Survey, policies: list[TablePolicy]) -> Chosen:
@@ -301,41 +296,42 @@ def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy)
     """
     if policy.protect != given.options.protect:
         raise InputError(f"the policy protects {policy.protect!r}: add --protect {policy.protect}")
-    _check_shape(policy, promise)
-    missing = sorted(_settings(survey, policy) - set(policy.rules))
-    if missing:
-        first = missing[0]
-        raise InputError(
-            f"the policy has no rule for the setting {first.kind!r} at place {first.place}, which"
-            f" occurs in the table. {_OWN_RULES}"
-        )
     rule = promise.acceptance
+    for fault in _misfits(policy, promise, survey):
+        raise _not_serving(fault)
     # Drawn here and now: whoever made the policy cannot have fitted it to these chains.
     members = promise.members(0 if rule is None else rule.drawn, remembered.own_seed())
     found = Validation.of(policy.leakages(members), given.epsilon)
     if found.above > (0 if rule is None else rule.verifier):
-        raise InputError(
-            f"the policy exceeds ε = {given.epsilon:g} under {found.above:,} of {found.drawn:,}"
-            f" chains of the model. {_OWN_RULES}"
+        raise _not_serving(
+            f"exceeds ε = {given.epsilon:g} under {found.above:,} of {found.drawn:,} chains of the"
+            " model"
         )
     return replace(policy, epsilon=given.epsilon, coverage=promise.coverage, validation=found)
 
 
-def _check_shape(policy: TablePolicy, promise: Promise) -> None:
-    """InputError for rules on other values, of another order or place, than the model's."""
+def _not_serving(fault: str) -> InputError:
+    return InputError(
+        f"the policy {fault}. Leave --policy out: rules are then designed for this table"
+    )
+
+
+def _misfits(policy: TablePolicy, promise: Promise, survey: Survey) -> Iterator[str]:
+    """Rules on other values, of another order or place, than the model's, and rules that lack."""
     places = 1 if promise.places is None else promise.places.count
     for setting, pair in policy.rules.items():
         sides = (pair.left is not None, pair.right is not None)
         if sides != {"first": (False, True), "last": (True, False)}.get(setting.kind, (True, True)):
-            raise InputError(
-                f"the policy has other sides for {setting.kind!r} than it needs. {_OWN_RULES}"
-            )
+            yield f"has other sides for {setting.kind!r} than it needs"
         if setting.place >= places:
-            raise InputError(
-                f"the policy has rules for place {setting.place}, the model none. {_OWN_RULES}"
-            )
+            yield f"has rules for place {setting.place}, the model none"
         if not all(rule.fits(promise.k, promise.order) for rule in pair if rule is not None):
-            raise InputError(
-                f"the policy has rules for other chains than the model's, which have {promise.k}"
-                f" values and order {promise.order}. {_OWN_RULES}"
+            yield (
+                f"has rules for other chains than the model's, which have {promise.k} values and"
+                f" order {promise.order}"
             )
+    for missing in sorted(_settings(survey, policy) - set(policy.rules)):
+        yield (
+            f"has no rule for the setting {missing.kind!r} at place {missing.place}, which occurs"
+            " in the table"
+        )

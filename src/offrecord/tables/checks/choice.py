@@ -23,7 +23,7 @@ import numpy as np
 
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.records import Runs
-from offrecord.tables.checks.check import DataCheck, Finding, Part
+from offrecord.tables.checks.check import Added, DataCheck, Finding, Part
 from offrecord.tables.private import rows_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ChosenByValues(DataCheck):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice:
+class Choice(Added):
     """How often private runs show each value.
 
     runs: how many were looked at. seen, expected: (k,) how many show it, and how many would by
@@ -60,11 +60,6 @@ class Choice:
     runs: int
     seen: Integers
     expected: Floats
-
-    def __add__(self, other: Choice) -> Choice:
-        return Choice(
-            self.runs + other.runs, self.seen + other.seen, self.expected + other.expected
-        )
 
     @property
     def p_value(self) -> float:

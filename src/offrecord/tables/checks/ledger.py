@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from offrecord.tables.given import Given
     from offrecord.tables.plan import Plan
 
+_RULES = "set of rules"
 #: How the warning of a dry run begins whose release would be refused.
 FORETOLD = "the ledger would refuse this, as far as is known without deciding it:"
-#: Why the ledger forgot a release.
-_ON_WORD = "on the publisher's word that nothing of it was ever published"
-_UNKNOWN = "the key was there without its ledger: earlier releases are not known"
 
 
 class OtherReleases(DataCheck):
@@ -75,13 +73,28 @@ def release_identity(
     identity = {
         "private list": f"{digest}:{survey.private + dropped.private}",
         "model": _digest(None if promise is None else promise.to_dict()),
-        "epsilon": repr(given.epsilon),
-        "set of rules": _digest([rules, given.options.protect]),
-        "choice of columns": _digest(_shape(given, survey)),
+        _RULES: _digest([rules, given.options.protect]),
+        **_asked(given, survey),
     }
     if survey.private:
         identity[RECORDS] = digest_text(survey.records_digest, survey.private)
     return identity
+
+
+def _asked(given: Given, survey: Survey) -> dict[str, str]:
+    """What decides a release and is known before its rules."""
+    columns = given.columns
+    shape = [
+        columns.value,
+        columns.order,
+        columns.by,
+        columns.keep,
+        None if given.step is None else given.step.text,
+        [str(kind) for kind in survey.names_are_integers],
+        survey.is_timed,
+        columns.keep_all,
+    ]
+    return {"epsilon": repr(given.epsilon), "choice of columns": _digest(shape)}
 
 
 def _rules_content(policy: TablePolicy) -> list[Any]:
@@ -94,38 +107,44 @@ def _digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _shape(given: Given, survey: Survey) -> list[Any]:
-    """How a table is read and what leaves of it."""
-    columns = given.columns
-    return [
-        columns.value,
-        columns.order,
-        columns.by,
-        columns.keep,
-        None if given.step is None else given.step.text,
-        [str(kind) for kind in survey.names_are_integers],
-        survey.is_timed,
-        columns.keep_all,
-    ]
-
-
 # ---- whether it may be entered
+
+
+def refuse_early(given: Given, survey: Survey) -> None:
+    """InputError for a second, different release, as far as that is known before its rules; a dry
+    run goes on, and says it later.
+    """
+    if given.options.dry_run:
+        return
+    book, known = Ledger.read(given.key), _asked(given, survey)
+    if not given.options.growing:
+        _refuse_second(given, book, known)
+        return
+    last = Before.of(book.releases.get(given.options.dataset, ()), given.options.dataset)
+    differences = [name for name in known if last and known[name] != last.entry.get(name)]
+    if differences:
+        raise not_continued(given, f"it has another {differences[0]} than the releases before")
 
 
 def refuse_another(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> None:
     """InputError for a second, different release, and for one of a growing table that does not
     continue the one before.
     """
-    given = plan.given
-    dataset = given.options.dataset
-    if given.options.growing:
+    if plan.given.options.growing:
         _check_continued(plan, book, identity)
-        return
+    else:
+        _refuse_second(plan.given, book, identity)
+
+
+def _refuse_second(given: Given, book: Ledger, identity: Mapping[str, str]) -> None:
+    dataset = given.options.dataset
     differences = book.differences(dataset, identity)
     if differences and not given.options.accepts("another-release"):
+        # other rules follow from another ε, model or list: a person reads what they changed
+        causes = [name for name in differences if name != _RULES] or differences
         raise InputError(
             f"data set {dataset!r} was released before with another"
-            f" {' and another '.join(differences)}; a second observation of the same records adds"
+            f" {' and another '.join(causes)}; a second observation of the same records adds"
             " to what the first gave away. Records that were released before, in a table that has"
             " grown or was corrected, must keep their --dataset: add --accept another-release."
             " Another --dataset is for data about other records alone. What was never published can"
@@ -180,30 +199,28 @@ def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered
             f"data set {dataset!r} has had {had}; together they may leak more than this one's ε"
         )
         return Entered(Standing(others=others, accepted=True), tuple(warnings))
-    why = _unknown(given, book, identity)
-    if why is None:
-        return Entered(Standing(others=others), tuple(warnings))
-    if why == _UNKNOWN:
-        warnings.append(
-            f"the key {key.file} was there without its ledger, so nobody knows whether data set"
-            f" {dataset!r} was released before; the certificate says so"
-        )
-    else:
+    why = _unknown(book, dataset, identity)
+    if why is not None:
         warnings.append(f"{why}; the certificate says so")
-    return Entered(Standing(others=None, why=why), tuple(warnings))
+    # nobody knows how many others there were
+    return Entered(Standing(others=others if why is None else None, why=why), tuple(warnings))
 
 
-def _unknown(given: Given, book: Ledger, identity: Mapping[str, str]) -> str | None:
+def _unknown(book: Ledger, dataset: str, identity: Mapping[str, str]) -> str | None:
     """Why nobody knows whether there were other releases; None where that is known."""
-    dataset = given.options.dataset
     unpublished = book.others_forgotten(dataset, identity)
     elsewhere = book.elsewhere(dataset, identity)
     if unpublished:
-        return f"the ledger forgot {many(unpublished, 'other release')} of the data set, {_ON_WORD}"
+        return (
+            f"the ledger forgot {many(unpublished, 'other release')} of the data set, on the"
+            " publisher's word that nothing of it was ever published"
+        )
     if elsewhere:
         count = many(len(elsewhere), "release")
         return f"{count} of other data sets had the very same private records"
-    return None if book.complete else _UNKNOWN
+    if book.complete:
+        return None
+    return "the key was there without its ledger: earlier releases are not known"
 
 
 def not_entered(given: Given) -> Standing:

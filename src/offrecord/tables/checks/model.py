@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +69,8 @@ class FollowsModel(DataCheck):
         for text in _warnings(plan, model, verdict):
             yield Finding("warning", text)
 
-    def observe(self, part: Part) -> Moves | None:
+    def observe(self, part: Part) -> Integers | None:
+        # (P, S, k) transitions among records that are never redacted
         rule, table = part.rule, part.table
         if part.gone is None or rule.policy is None:
             return None
@@ -79,14 +80,14 @@ class FollowsModel(DataCheck):
         reference = Reference(replace(table.chains, codes=codes), rule.values)
         kernels = rule.kernel_places
         if kernels is None:
-            return Moves(reference.counts(rule.order, None, 1))
-        return Moves(reference.counts(rule.order, table.record_places(kernels), kernels.count))
+            return reference.counts(rule.order)
+        return reference.counts(rule.order, table.record_places(kernels), kernels.count)
 
-    def after(self, plan: Plan, observed: Moves) -> Iterator[Finding]:
+    def after(self, plan: Plan, observed: Integers) -> Iterator[Finding]:
         policy, model = plan.chosen.policy, plan.model
         if policy is None or model is None or not plan.survey.private:
             return
-        objection, warning = objection_to(observed, model.promise.mean, policy)
+        objection, warning = _objection(observed, model.promise.mean, policy)
         yield from _doubt(objection)
         if warning is not None:
             yield Finding("warning", warning)
@@ -99,40 +100,20 @@ def _doubt(said: str | None) -> Iterator[Finding]:
         yield Finding("doubt", said, error)
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
-    """Transitions among records that are never redacted. counts: (P, S, k)."""
-
-    counts: Integers
-
-    def __add__(self, other: Moves) -> Moves:
-        return Moves(self.counts + other.counts)
-
-    @property
-    def total(self) -> int:
-        """How many there are."""
-        return int(self.counts.sum())
-
-
-def objection_to(moves: Moves, mean: Members, policy: TablePolicy) -> tuple[str | None, str | None]:
-    """What released transitions say against a model.
-
-    Args:
-        moves: transitions among records that are never redacted.
-        mean: the model's mean chain.
-        policy: the rules that act.
-
-    Returns:
-        What speaks clearly against it, or what a person should know all the same; None for nothing.
+def _objection(
+    counts: Integers, mean: Members, policy: TablePolicy
+) -> tuple[str | None, str | None]:
+    """What speaks clearly against a model's mean chain, or what a person should know all the same;
+    None for nothing.
     """
-    counts, rows = moves.counts, mean.rows[0]
+    rows, total = mean.rows[0], int(counts.sum())
     impossible = int(np.where(rows == 0, counts, 0).sum())
     if impossible:
         said = f"{many(impossible, 'transition')} among released records are impossible under it"
         return said, None
-    if moves.total < ENOUGH:
+    if total < ENOUGH:
         return None, (
-            f"only {many(moves.total, 'transition')} are released as they are, too few to decide"
+            f"only {many(total, 'transition')} are released as they are, too few to decide"
             " whether the table follows the model; that it does is taken on trust"
         )
     visits = counts.sum(axis=-1, keepdims=True)
