@@ -6,6 +6,7 @@ afterwards, so that every outcome keeps it.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import highspy
@@ -63,85 +64,65 @@ def all_levels(side: Side, levels: list[int], target: float) -> Floats:
 def _best_stopped(
     side: Side, walk: Steps, levels: list[int], far: int, target: float
 ) -> Floats | None:
-    free = [walk.first[0]]
-    for kernel in walk.between:
-        free.append(free[-1] @ kernel[0])
-    masses = _Masses(walk, np.array(free), far)
-    rows = masses.rows(side, np.exp(target))
-    if not rows:
+    kernels = np.array([one[0] for one in walk.between])
+    passing = accumulate(kernels, np.matmul, initial=walk.first[0])
+    free = np.array(list(passing))
+    stops, constant = _stopping(free, kernels)
+    chosen, scales = _chosen(side, free, walk.beyond, far, np.exp(target))
+    if not len(scales):
         return None
-    columns, entries, most = (list(one) for one in zip(*rows, strict=True))
-    where = np.repeat(np.arange(len(rows)), [len(one) for one in columns])
-    place = where, np.concatenate(columns)
-    matrix = coo_array((np.concatenate(entries), place), shape=(len(rows), masses.number.size))
+    table, most = chosen @ stops, -(chosen @ constant) / scales
+    table.data /= np.repeat(scales, np.diff(table.indptr))
     # a mass that waits at a level costs the records up to the next one
-    reaching = masses.free[:-1] * np.array([one[0, :, far] for one in walk.beyond[:-1]])[:, None]
+    reaching = free[:-1] * np.array([one[0, :, far] for one in walk.beyond[:-1]])[:, None]
     costs = walk.start[0][:, np.newaxis] * reaching * np.diff(levels)[:, None, None]
     program: Any = linprog  # its types know no sparse matrices
-    found = program(costs.ravel(), matrix.tocsr(), most, bounds=(0.0, 1.0), method="highs")
+    found = program(costs.ravel(), table, most, bounds=(0.0, 1.0), method="highs")
     if found.x is None or found.status != 0:
         return None
-    return masses.stopped(found.x.reshape(costs.shape))
+    waiting = found.x.reshape(costs.shape) * free[:-1]
+    before = np.concatenate([free[:1], (waiting @ kernels)[:-1]])
+    return np.asarray(before - waiting)
 
 
-class _Masses:
-    """What stops, as a linear function of the shares that wait.
+# What stops at each level, start context and context (the deadline too), as a linear function of
+# the shares that wait: what waited before and came on, less what waits.
+def _stopping(free: Floats, kernels: Floats) -> tuple[Any, Floats]:
+    number = np.arange(free.size).reshape(free.shape)
+    onward = free[:-1, :, :, np.newaxis] * kernels[:, np.newaxis]
+    rows = np.broadcast_to(number[1:, :, np.newaxis], onward.shape)
+    columns = np.broadcast_to(number[:-1, :, :, np.newaxis], onward.shape)
+    entries = np.concatenate([-free[:-1].ravel(), onward.ravel()])
+    waits = number[:-1].ravel()
+    where = np.concatenate([waits, rows.ravel()]), np.concatenate([waits, columns.ravel()])
+    constant = np.where(number < free[0].size, free, 0.0).ravel()
+    return coo_array((entries, where), shape=(free.size, waits.size)).tocsr(), constant
 
-    number: (n − 1, S, S) of each variable. free: (n, S, S) the masses that never stop.
-    """
 
-    def __init__(self, walk: Steps, free: Floats, far: int) -> None:
-        self.free, self.far, self.beyond = free, far, walk.beyond
-        self.number = np.arange(free[:-1].size).reshape(free[:-1].shape)
-        self.kernels = [one[0] for one in walk.between]
-
-    # Columns and entries of what stops, and a constant.
-    def _stops(self, level: int, start: int, context: int) -> tuple[Integers, Floats, float]:
-        columns, entries, constant = [], [], 0.0
-        if level:
-            columns.append(self.number[level - 1, start])
-            entries.append(self.free[level - 1, start] * self.kernels[level - 1][:, context])
-        else:
-            constant = float(self.free[0, start, context])
-        if level < len(self.number):
-            columns.append(self.number[level, start, context, np.newaxis])
-            entries.append(-self.free[level, start, context, np.newaxis])
-        return np.concatenate(columns), np.concatenate(entries), constant
-
-    def rows(self, side: Side, bound: float) -> list[tuple[Integers, Floats, float]]:
-        """Rows entries · columns ≤ most: that no mass is negative, and that no outcome is more than
-        `bound` times as likely under one start context as under another (O3).
-        """
-        found = []
-        for level in range(len(self.free)):
-            seen = range(side.contexts) if level < len(self.number) else [self.far]
-            for context in (one for one in seen if self.beyond[level][0, one, self.far] > 0):
-                # rows are divided by the largest mass of their context
-                scale = self.free[level][side.starts, context].max()
-                if scale > 0.0:  # else no walk is there
-                    found += self._rows_at(side, level, context, bound, scale)
-        return found
-
-    def _rows_at(
-        self, side: Side, level: int, context: int, bound: float, scale: float
-    ) -> list[tuple[Integers, Floats, float]]:
-        stops = [self._stops(level, start, context) for start in range(side.contexts)]
-        rows = []
-        if level < len(self.number):
-            for columns, entries, constant in (stops[start] for start in side.starts):
-                rows.append((columns, -entries / scale, constant / scale))
-        for more, less in zip(*side.pairs, strict=True):
-            (high, gains, own), (low, losses, other) = stops[more], stops[less]
-            both = np.concatenate([gains, -bound * losses])
-            rows.append((np.concatenate([high, low]), both / scale, (bound * other - own) / scale))
-        return rows
-
-    def stopped(self, shares: Floats) -> Floats:
-        """(n − 1, S, S) of a solution."""
-        waiting = shares * self.free[:-1]
-        before = [self.free[0]]
-        before += [one @ kernel for one, kernel in zip(waiting, self.kernels, strict=True)][:-1]
-        return np.array(before) - waiting
+# Combinations of these masses that are at most 0, and by what rows are divided, the largest mass of
+# their context: no mass is negative, and no outcome is more than `bound` times as likely under one
+# start context as under another (O3).
+def _chosen(
+    side: Side, free: Floats, beyond: list[Floats], far: int, bound: float
+) -> tuple[Any, Floats]:
+    number, last = np.arange(free.size).reshape(free.shape), len(free) - 1
+    columns, entries, sizes, scales = [], [], [], []
+    for level, at in enumerate(number):
+        for context in range(side.contexts) if level < last else [far]:
+            scale = free[level][side.starts, context].max()
+            if beyond[level][0, context, far] <= 0 or scale == 0.0:  # no walk is there
+                continue
+            own = at[side.starts, context] if level < last else at[:0, context]
+            pairs = at[np.stack(side.pairs, axis=1), context]
+            columns += [own, pairs.ravel()]
+            entries += [np.full(len(own), -1.0), np.tile([1.0, -bound], len(pairs))]
+            sizes += [1] * len(own) + [2] * len(pairs)
+            scales += [scale] * (len(own) + len(pairs))
+    if not scales:
+        return None, np.empty(0)
+    where = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(columns)
+    chosen = coo_array((np.concatenate(entries), where), shape=(len(sizes), free.size))
+    return chosen.tocsr(), np.array(scales)
 
 
 # (n − 1, S, S) probabilities of stopping whose outcomes all keep the target.
