@@ -191,7 +191,8 @@ class _Search:
             budget = self._next(tried)
         if not found:
             raise Unserved(f"{self.mechanism.name} and windows keep no budget up to ε")
-        return min(found, key=self._cost)
+        place = self.setting.place
+        return min(found, key=lambda one: expected_cost(one, self.mean, place))
 
     # The budget at which a line through the two nearest tries comes to just below ε.
     def _next(self, tried: list[tuple[float, float]]) -> float:
@@ -205,6 +206,3 @@ class _Search:
     def _leakage(self, pair: Pair) -> float:
         alone = TablePolicy("", 0.0, "run", None, {self.setting: pair})
         return float(np.sort(alone.leakages(self.members))[-1 - self.allowed])
-
-    def _cost(self, pair: Pair) -> float:
-        return expected_cost(pair, self.mean, self.setting.place)

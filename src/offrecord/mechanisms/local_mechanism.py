@@ -141,8 +141,6 @@ def _long_problem(mean: Members, setting: Setting, epsilon: float) -> Problem:
     chain, before, after = _chain_around(mean, setting.place, epsilon)
     before = 0 if setting.kind == "first" else before
     after = 0 if setting.kind == "last" else after
-    if setting.kind == "first" and chain.length is None and mean.places is None:
-        before = 0
     private = [before + 1]
     if setting.kind == "run":
         private.append(before + 2)

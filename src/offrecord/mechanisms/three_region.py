@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,6 @@ class ThreeRegion(LocalMechanism):
             raise InputError(
                 f"--split must be best, even or a number from 0 to 1, got {self.split!r}"
             )
-
-    names: ClassVar[tuple[str, ...]] = tuple(f"3r-{tuning}" for tuning in TUNINGS)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.best_local.optimum import Optimum, best_around
 from offrecord.mechanisms.best_local.sequential_lp import improve
-from offrecord.mechanisms.local_mechanism import Sides, composed, within_budget
+from offrecord.mechanisms.local_mechanism import composed, within_budget
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
@@ -96,31 +96,18 @@ def _are_apart(matrix: Floats, problem: Problem) -> bool:
     return len(_spans(matrix, 0)) == len(problem.secrets)
 
 
-def is_solved(problem: Problem) -> bool:
-    """Whether the optimum around one secret is known.
-
-    Returns true for the paper's chain with α + β < 1, a budget, and nothing extreme.
-    """
-    chain = problem.chain
-    if not 0 < problem.epsilon <= _LARGEST_BUDGET or not chain.is_paper_setting:
-        return False
-    rarest = min(chain.alpha, chain.beta)
-    return chain.alpha + chain.beta < 1 - _LEAST_GAP and rarest > _LEAST_STEP
-
-
+# The optimum around one secret of the paper's chain with α + β < 1, a budget, and nothing extreme;
+# None for others.
 def _optimum(problem: Problem, secret: Secret) -> Optimum | None:
-    if not is_solved(problem):
+    chain, epsilon = problem.chain, problem.epsilon
+    if not 0 < epsilon <= _LARGEST_BUDGET or not chain.is_paper_setting:
         return None
-    epsilon = problem.epsilon
-    return best_around(
-        problem.chain.alpha,
-        problem.chain.beta,
-        epsilon,
-        epsilon * (1 + 2.0**-40),  # the budget that rounding took from the design
-        (secret.first - 1, problem.n - secret.last),
-        together=secret.last > secret.first,
-        n=problem.n,
-    )
+    if min(chain.alpha, chain.beta) <= _LEAST_STEP or chain.alpha + chain.beta >= 1 - _LEAST_GAP:
+        return None
+    ceiling = epsilon * (1 + 2.0**-40)  # the budget that rounding took from the design
+    margins, run = (secret.first - 1, problem.n - secret.last), secret.last > secret.first
+    rates = chain.alpha, chain.beta
+    return best_around(*rates, epsilon, ceiling, margins, together=run, n=problem.n)
 
 
 # A utility that no local mechanism exceeds. The least over the secrets of what each alone allows.
@@ -138,15 +125,15 @@ def _utility_bound(problem: Problem, optima: list[Optimum | None]) -> float:
 
 # (n, k) 1 where a value's influence on a secret exceeds ε, and on the secrets themselves.
 def _forced(problem: Problem) -> Floats:
-    sides: list[Sides] = []
-    for secret in problem.secrets:
-        found = []
-        for side in OneSide.both(problem, secret):
-            near = (side.delta_star(problem.epsilon) or min(side.margin, 10_000) + 1) - 1
-            influence = side.influence(near) if near else np.empty((0, problem.chain.k))
-            found.append(is_forced(influence, problem.epsilon).astype(np.float64))
-        sides.append((found[0], found[1]))
-    return composed(problem, sides)
+    sides = [OneSide.both(problem, secret) for secret in problem.secrets]
+    epsilon = problem.epsilon
+    return composed(problem, [(_near(a, epsilon), _near(b, epsilon)) for a, b in sides])
+
+
+def _near(side: OneSide, epsilon: float) -> Floats:
+    reach = (side.delta_star(epsilon) or min(side.margin, 10_000) + 1) - 1
+    influence = side.influence(reach) if reach else np.empty((0, side.chain.k))
+    return is_forced(influence, epsilon).astype(np.float64)
 
 
 # The start, improved wherever it redacts, and a little further out.

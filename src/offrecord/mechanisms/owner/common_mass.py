@@ -61,31 +61,35 @@ def _forward(
     taken = np.zeros(beyond[0].shape)
     members, contexts = walk.first.shape[:2]
     mass = np.broadcast_to(walk.first[:, np.newaxis], (members, len(classes), contexts, contexts))
-    stop, least = [], _LEAST if side.members.count > 1 else _LEAST_KNOWN
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for level, kernels in enumerate(walk.between):
+    stop = []
+    for level, kernels in enumerate(walk.between):
+        with np.errstate(divide="ignore", invalid="ignore"):
             bridge = chain * beyond[level][:, np.newaxis] / reached
-            # what all bridges have in common is as likely from every start context (S6)
-            shared = np.nan_to_num(bridge[:, side.starts]).min(axis=1)
-            more = shared * (1.0 - slack)[:, np.newaxis] - taken
-            more = np.where(more > least, more, 0.0)
-            chances = np.clip(more[:, np.newaxis] / (bridge - taken[:, np.newaxis]), 0.0, 1.0)
-            chances = np.where(more[:, np.newaxis] > 0, np.nan_to_num(chances), 0.0)
+            chances, more = _in_common(side, bridge, taken, slack)
             forbidden = side.quantile(side.spread(mass * chances)) > target
-            chances = np.where(forbidden[:, np.newaxis], 0.0, chances)
-            taken = taken + np.where(forbidden, 0.0, more)
-            stop.append(chances)
-            # on to the next level
-            left = (mass * (1.0 - chances)).reshape(members, -1, contexts)
-            mass = (left @ kernels).reshape(mass.shape)
-            carried = np.where(beyond[level] > 0, taken / beyond[level], 0.0)
-            kernel = mean.between[level][0]
-            taken = carried @ kernel * beyond[level + 1]
-            chain = chain @ kernel
+            carried = (taken + np.where(forbidden, 0.0, more)) / beyond[level]
+        chances = np.where(forbidden[:, np.newaxis], 0.0, chances)
+        stop.append(chances)
+        left = (mass * (1.0 - chances)).reshape(members, -1, contexts)
+        mass = (left @ kernels).reshape(mass.shape)
+        kernel = mean.between[level][0]
+        taken = np.where(beyond[level] > 0, carried, 0.0) @ kernel * beyond[level + 1]
+        chain = chain @ kernel
     spread = side.quantile(side.spread(mass))
     at_deadline = [spread[i, side.far == far].max() for i, far in enumerate(classes)]
     shape = (len(stop), len(classes), contexts, contexts)
     return np.array(stop).reshape(shape), np.array(at_deadline)
+
+
+# (C, S, S) the chances of stopping with what all bridges share beyond what was taken, and (C, S)
+# how much that is.
+def _in_common(side: Side, bridge: Floats, taken: Floats, slack: Floats) -> tuple[Floats, Floats]:
+    # what all bridges have in common is as likely from every start context (S6)
+    shared = np.nan_to_num(bridge[:, side.starts]).min(axis=1)
+    more = shared * (1.0 - slack)[:, np.newaxis] - taken
+    more = np.where(more > (_LEAST if side.members.count > 1 else _LEAST_KNOWN), more, 0.0)
+    chances = np.clip(more[:, np.newaxis] / (bridge - taken[:, np.newaxis]), 0.0, 1.0)
+    return np.where(more[:, np.newaxis] > 0, np.nan_to_num(chances), 0.0), more
 
 
 def bridges_in_common(mean: Steps, side: Side) -> Floats:
