@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from offrecord.theory.problem import Problem, Secret
 
 #: The redaction of the left and of the right side, (reach, k) each, from the secret outwards.
 Sides = tuple[Floats, Floats]
+_Made = Callable[[float], LocalPolicy]  # a design for a budget
 
 _TRIES = 6  # designs for a budget that is lowered by rounding; one is enough but for long windows
 _MARGIN = 2.0**-46  # by which it is lower at first
@@ -63,33 +65,48 @@ def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) ->
     """The policy of the largest budget found that keeps a problem's ε, from designs for one chain;
     everything is redacted where none does.
     """
-    epsilon, budget = problem.epsilon, max(problem.epsilon - _MARGIN * problem.epsilon, 0.0)
-    good: LocalPolicy | None = None
-    low, high, margin = 0.0, budget, _MARGIN
-    for step in range(_TRIES if problem.is_for_one_chain else _STEPS):
-        policy = design(problem.with_epsilon(budget))
-        policy = LocalPolicy(
-            problem, policy.redaction, policy.mechanism, policy.utility_bound, policy.details
-        )
-        # the exact leakage decides, not the budget it was designed for
+
+    def made(budget: float) -> LocalPolicy:
+        return replace(design(problem.with_epsilon(budget)), problem=problem)
+
+    search = _lowered if problem.is_for_one_chain else _searched
+    nothing = np.ones((problem.n, problem.chain.k))
+    good, tried = search(problem.epsilon, made)
+    return good or LocalPolicy(problem, nothing, tried.mechanism)
+
+
+# For one chain rounding alone can exceed ε: a policy at a budget lowered until the exact leakage,
+# not the budget it was designed for, is within ε; and the last one tried.
+def _lowered(epsilon: float, made: _Made) -> tuple[LocalPolicy | None, LocalPolicy]:
+    margin, budget = _MARGIN, max(epsilon - _MARGIN * epsilon, 0.0)
+    for _ in range(_TRIES):
+        policy = made(budget)
         if policy.leakage <= epsilon:
+            return policy, policy
+        margin = max(4 * margin, 2 * (policy.leakage - epsilon))
+        budget = max(epsilon - margin, 0.0)
+    return None, policy
+
+
+# For several chains: the largest budget at which they keep ε, about; and the last one tried.
+def _searched(epsilon: float, made: _Made) -> tuple[LocalPolicy | None, LocalPolicy]:
+    budget = max(epsilon - _MARGIN * epsilon, 0.0)
+    good, low, high = None, 0.0, budget
+    for step in range(_STEPS):
+        policy = made(budget)
+        if policy.leakage <= epsilon:  # never where it is no number
             good, low = policy, budget
-            if step == 0 or problem.is_for_one_chain:
-                return policy
+            if step == 0:
+                break
         else:
             high = budget
-        if problem.is_for_one_chain:
-            margin = max(4 * margin, 2 * (policy.leakage - epsilon))
-            budget = max(epsilon - margin, 0.0)
-        elif high - low <= _CLOSE * high:
+        if high - low <= _CLOSE * high:
             break
-        elif good is None and np.isfinite(policy.leakage) and policy.leakage > 0:
+        if good is None and np.isfinite(policy.leakage):
             budget = min(0.98 * budget * epsilon / policy.leakage, 0.9 * budget)
         else:
             budget = (low + high) / 2
-    if good is not None:
-        return good
-    return LocalPolicy(problem, np.ones((problem.n, problem.chain.k)), policy.mechanism)
+    return good, policy
 
 
 def composed(problem: Problem, sides: list[Sides]) -> Floats:

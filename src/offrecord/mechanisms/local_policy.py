@@ -55,19 +55,20 @@ class LocalPolicy(Policy):
 
     @cached_property
     def _span(self) -> tuple[int, int]:
-        """The first and the last record that may be redacted, from 1."""
+        if self.problem.n <= WHOLE:
+            return 1, self.problem.n
         used = np.flatnonzero(self.redaction.any(axis=1))
         return int(used[0]) + 1, int(used[-1]) + 1
 
     @property
     def first(self) -> int:
         """First record that may be redacted; 1 for chains of at most 10,000 records."""
-        return 1 if self.problem.n <= WHOLE else self._span[0]
+        return self._span[0]
 
     @property
     def last(self) -> int:
         """Last record that may be redacted; n for chains of at most 10,000 records."""
-        return self.problem.n if self.problem.n <= WHOLE else self._span[1]
+        return self._span[1]
 
     def rows(self, first: int, last: int) -> Floats:
         """Redaction probabilities of some records.
