@@ -104,7 +104,7 @@ def test_local_rules_are_certified_verified_attacked_and_reported(desk, model):
     assert json.loads(made.proof.read_text())["policy"]["mechanism"] == "coin-each"
     assert verify(made.proof, made.out).status == "verified"
     assert attack(made.out).holds
-    assert "coin-each" in str(report(made.proof, made.out).page)
+    assert "coin-each" in report(made.proof, made.out).html
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -116,8 +116,8 @@ def test_a_third_kind_is_certified_attacked_and_reported(desk, model):
     found = attack(made.out)
     assert any("rules of the kind coin" in note for note in found.notes)
     assert str(found).startswith("the model attacks none of")
-    page = report(made.proof, made.out).page
-    assert "one-coin" in str(page)
+    page = report(made.proof, made.out)
+    assert "one-coin" in page.html
     assert page.lead.startswith("The certificate of this release cannot be judged")
 
 

@@ -1,8 +1,8 @@
-"""How charts look: colours, fonts, axes and the parts that pictures have in common."""
+"""How charts look, and the parts that pictures have in common: layers, lines, marked levels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 #: Rows that a chart is drawn from, a dictionary each.
@@ -37,73 +37,66 @@ CONFIG: Spec = {
 }
 
 
-def quantity(field: str, **more: Any) -> Spec:
+def number(field: str, **more: Any) -> Spec:
     """A channel for numbers."""
     return {"field": field, "type": "quantitative", **more}
 
 
-def named_lines(field: str, names: Sequence[str]) -> Spec:
-    """The channels of lines that differ in colour and dashes, with one legend for both."""
-
-    def channel(looks: Sequence[Any]) -> Spec:
-        picked = [looks[at % len(looks)] for at in range(len(names))]
-        scale = {"domain": list(names), "range": picked}
-        return {"field": field, "type": "nominal", "title": None, "scale": scale}
-
-    return {"color": channel(PALETTE), "strokeDash": channel(DASHES)}
+def scaled(field: str, names: Sequence[str], looks: Sequence[Any], **more: Any) -> Spec:
+    """A channel for names, each with a look of its own."""
+    picked = [looks[at % len(looks)] for at in range(len(names))]
+    scale = {"domain": list(names), "range": picked}
+    return {"field": field, "type": "nominal", "scale": scale, **more}
 
 
-def values(rows: Rows) -> Spec:
-    """Data inside the specification."""
-    return {"values": list(rows)}
+def layer(kind: str, rows: Iterable[Mapping[str, Any]], channels: Spec, **style: Any) -> Spec:
+    """Marks of one kind, one for each row."""
+    data = {"values": list(rows)}
+    return {"data": data, "mark": {"type": kind, **style}, "encoding": channels}
 
 
-def layered(*layers: Spec, x: str | None, y: str | None, height: int = 260) -> Spec:
-    """A picture of several layers, the first one at the back.
+def lines(
+    rows: Rows, x: Spec, y: Spec, field: str, names: Sequence[str], *, part: str = "", **style: Any
+) -> Spec:
+    """Lines that differ in colour and dashes, with one legend for both.
 
-    x, y: titles of the axes. Vega-Lite joins the titles of all layers, so each layer gets them.
-    height: in pixels; the width is that of a column of text.
+    field: says which line a row belongs to. part: says where a line is interrupted.
     """
-    schema = "https://vega.github.io/schema/vega-lite/v5.json"
-    parts = [_titled(one, {"x": x, "y": y}) for one in layers]
-    return {"$schema": schema, "width": _WIDTH, "height": height, "layer": parts}
-
-
-def _titled(layer: Spec, titles: dict[str, str | None]) -> Spec:
-    """A layer, and the layers in it, with the titles of the axes."""
-    found = dict(layer)
-    if "layer" in layer:
-        found["layer"] = [_titled(one, titles) for one in layer["layer"]]
-    channels = layer.get("encoding", {})
-    titled = {
-        name: one | {"title": titles[name]} if name in titles and "field" in one else one
-        for name, one in channels.items()
+    channels = {
+        "x": x,
+        "y": y,
+        "color": scaled(field, names, PALETTE, title=None),
+        "strokeDash": scaled(field, names, DASHES, title=None),
     }
-    return found | ({"encoding": titled} if channels else {})
+    apart = {"detail": {"field": part}} if part else {}
+    return layer("line", rows, channels | apart, strokeWidth=2, **style)
 
 
-def mark(kind: str, **more: Any) -> Spec:
-    """A mark of a kind."""
-    return {"type": kind, **more}
-
-
-def level(channel: str, at: float, name: str, colour: str = INK) -> list[Spec]:
+def level(channel: str, at: float, name: str) -> list[Spec]:
     """A dashed line at a value of x or y, with its name at the line's end."""
-    where = {channel: quantity("level")}
+    where, rows = {channel: number("level")}, [{"level": at, "name": name}]
     # The name stands above a line at some x, and on a line at some y, inside the picture.
     style: Spec = {"baseline": "bottom", "dy": -4}
     other: Spec = {"y": {"value": 0}}
     if channel == "y":
         style, other = {"align": "right", "dx": -4, "dy": -6}, {"x": {"value": "width"}}
+    said = where | other | {"text": {"field": "name"}}
     return [
-        {
-            "data": values([{"level": at, "name": name}]),
-            "layer": [
-                {"mark": mark("rule", strokeDash=[5, 4], color=colour), "encoding": where},
-                {
-                    "mark": mark("text", color=colour, **style),
-                    "encoding": where | other | {"text": {"field": "name"}},
-                },
-            ],
-        }
+        layer("rule", rows, dict(where), strokeDash=[5, 4], color=INK),
+        layer("text", rows, said, color=INK, **style),
     ]
+
+
+def layered(layers: Sequence[Spec], *, x: str, y: str | None, height: int = 260) -> Spec:
+    """A picture of several layers, the first one at the back.
+
+    x, y: titles of the axes. height: in pixels; the width is that of a column of text.
+    """
+    # Vega-Lite joins the titles of all layers, so each of them gets the same.
+    for one in layers:
+        channels = one["encoding"]
+        for name, title in (("x", x), ("y", y)):
+            if "field" in channels.get(name, {}):
+                channels[name] = channels[name] | {"title": title}
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    return {"$schema": schema, "width": _WIDTH, "height": height, "layer": list(layers)}

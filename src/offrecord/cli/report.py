@@ -43,11 +43,11 @@ def report(
     if as_json:
         typer.echo(as_json_text(made.to_dict() | {"report": str(page)}))
     else:
-        typer.echo(f"{made.page.lead}\n\nwritten: {page}")
+        typer.echo(f"{made.lead}\n\nwritten: {page}")
     if problems:
         if not as_json:
             reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
-            verb = "CANNOT BE JUDGED" if made.content.is_unjudged else "does NOT VERIFY"
+            verb = "CANNOT BE JUDGED" if made.is_unjudged else "does NOT VERIFY"
             warned(f"the certificate {verb} ({reasons}): the page says so first")
         raise typer.Exit(1)
 

@@ -75,11 +75,10 @@ def _reproduced(files: Sequence[Path], *, force: bool) -> _Reproduced:
     ]
     rows, threshold = paper.fig1()
     influence = [row | {"name": f"value {row['value']}"} for row in rows]
-    silent = [row | {"name": row["mechanism"]} for row in profile]
     charts = [
         influence_chart(influence, threshold, ["value 0", "value 1"], name="ε′"),
         utility_chart(points, paper.FIG2_NAMES),
-        redaction_chart(silent, profile_names),
+        redaction_chart(profile, profile_names),
     ]
     for index, file in enumerate(files):
         charts[index // 2].write(file, force=force)

@@ -17,7 +17,7 @@ from offrecord.mechanisms import MECHANISMS, design
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.rules_policy import RulesPolicy
-from offrecord.reports.pictures import rule_rows, shown_setting
+from offrecord.reports.pictures import pair_picture, shown_setting
 from offrecord.text import many
 from offrecord.theory.influence import pointwise_influence, regions
 from offrecord.theory.problem import Problem, Secret
@@ -144,8 +144,7 @@ def _profile(policy: Policy, secret: Secret, span: range) -> Chart:
         return rule_chart(rows, names, description="Redaction probability by record and value.")
     assert isinstance(policy, RulesPolicy)
     setting, pair = shown_setting(policy.table)
-    found = rule_rows(pair, problem.members, setting.place, labels)
-    return rule_chart(found.rows, found.names, found.stops, description=found.words)
+    return pair_picture(pair, problem.members, setting.place, labels)
 
 
 def _distance(record: int, secret: Secret) -> int | None:

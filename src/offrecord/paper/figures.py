@@ -84,7 +84,7 @@ def fig3() -> tuple[list[dict[str, Any]], list[str]]:
         FIG2_NAMES[-1]: BestLocal(),
     }
     rows = [
-        {"record": t + 1, "mechanism": name, "redaction": float(q)}
+        {"record": t + 1, "name": name, "redaction": float(q)}
         for name, mechanism in mechanisms.items()
         for t, q in enumerate(mechanism.design(problem).redaction[:5, 0])
     ]

@@ -1,6 +1,5 @@
 """Reports: a release on one page, for people who never saw the paper.
 
-report     the public function     content    what is said, as objects
-sections   in words                pictures   charts of rules, models and what follows from them
-page       blocks of a page        html, style   its form
+report     what is said, as an object        sections   in words
+pictures   charts of rules and chains        html       blocks of a page; page.css their look
 """

@@ -1,24 +1,17 @@
-"""A page as HTML: one file that asks nobody for anything, and runs nothing."""
+"""Blocks of a page as HTML: one file that asks nobody for anything, and runs nothing.
+
+Every function takes plain text, escapes it, and gives back markup.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
 
-from offrecord.charts import undrawable
+from offrecord.charts import Chart, undrawable
 from offrecord.files import PAGE_MARK
-from offrecord.reports.page import (
-    Block,
-    Bullets,
-    Commands,
-    Facts,
-    Listing,
-    Page,
-    Paragraph,
-    Picture,
-    Section,
-)
-from offrecord.reports.style import STYLE
 
 #: Nothing is fetched and no script is run, whatever names and labels may hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -26,10 +19,13 @@ _SHORT = 14  # rows of a table that is not parted on paper
 _NUMBER = re.compile(r"[−+–…-]?[\d.,]*\s?%?( \(chosen\))?( to 1)?")
 
 
-def html_of(page: Page) -> str:
-    """The page; everything in it is escaped."""
-    title = escape(page.title)
-    sections = "\n".join(map(_section, page.sections))
+def page(title: str, lead: str, sections: Iterable[str], foot: str) -> str:
+    """A whole page.
+
+    lead: the page in two sentences. sections: made by `section`. foot: where the page comes from.
+    """
+    style = files("offrecord.reports").joinpath("page.css").read_text(encoding="utf-8")
+    shown, body = escape(title), "\n".join(sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -38,60 +34,70 @@ def html_of(page: Page) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>{title} – release report</title>
-<style>{STYLE}</style>
+<title>{shown} – release report</title>
+<style>
+{style}</style>
 </head>
 <body>
 <header>
 <p class="kind">Release report</p>
-<h1>{title}</h1>
-<p class="lead">{escape(page.lead)}</p>
+<h1>{shown}</h1>
+<p class="lead">{escape(lead)}</p>
 </header>
 <main>
-{sections}
+{body}
 </main>
 <footer>
-<p>{escape(page.foot)}</p>
+<p>{escape(foot)}</p>
 </footer>
 </body>
 </html>
 """
 
 
-def _section(section: Section) -> str:
-    alarm = ' class="alarm" role="alert"' if section.is_alarm else ""
-    blocks = "\n".join(map(_block, section.blocks))
-    name = section.name
+def section(name: str, title: str, blocks: Iterable[str], *, is_alarm: bool = False) -> str:
+    """A part of the page. name: for links. blocks: markup. is_alarm: a reader must not miss it."""
+    alarm = ' class="alarm" role="alert"' if is_alarm else ""
+    body = "\n".join(blocks)
     return (
         f'<section id="{name}"{alarm} aria-labelledby="{name}-heading">\n'
-        f'<h2 id="{name}-heading">{escape(section.title)}</h2>\n{blocks}\n</section>'
+        f'<h2 id="{name}-heading">{escape(title)}</h2>\n{body}\n</section>'
     )
 
 
-def _block(block: Block) -> str:
-    match block:
-        case Paragraph(text, is_main):
-            look = ' class="main"' if is_main else ""
-            return f"<p{look}>{escape(text)}</p>"
-        case Bullets(items):
-            return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
-        case Facts(rows):
-            pairs = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
-            return f'<dl class="facts">{"".join(pairs)}</dl>'
-        case Listing():
-            return _listing(block)
-        case Picture():
-            return _picture(block)
-        case Commands(rows):
-            return "".join(
-                f'<p class="before">{escape(what)}:</p>'
-                f'<pre tabindex="0"><code>{escape(command)}</code></pre>'
-                for what, command in rows
-            )
+def paragraph(text: str) -> str:
+    """A sentence or several."""
+    return f"<p>{escape(text)}</p>"
 
 
-def _picture(picture: Picture) -> str:
-    why, name, chart = undrawable(), picture.name, picture.chart
+def main_point(text: str) -> str:
+    """What a section says, in one sentence."""
+    return f'<p class="main">{escape(text)}</p>'
+
+
+def bullets(items: Iterable[str]) -> str:
+    """Short texts of equal weight."""
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """Names, and what each is."""
+    pairs = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
+    return f'<dl class="facts">{"".join(pairs)}</dl>'
+
+
+def commands(rows: Iterable[tuple[str, str]]) -> str:
+    """What to run next: what it is for, and the command."""
+    return "".join(
+        f'<p class="before">{escape(what)}:</p>'
+        f'<pre tabindex="0"><code>{escape(command)}</code></pre>'
+        for what, command in rows
+    )
+
+
+def picture(name: str, chart: Chart) -> str:
+    """A chart. name: unique on the page."""
+    why = undrawable()
     drawn = chart.svg(name) if why is None else f'<p class="before">Not drawn: {escape(why)}.</p>'
     caption = f"<strong>{escape(chart.title)}.</strong> {escape(chart.description)}"
     return (
@@ -100,32 +106,32 @@ def _picture(picture: Picture) -> str:
     )
 
 
-def _listing(listing: Listing) -> str:
-    rights = [
-        bool(column) and all(_NUMBER.fullmatch(cell) for cell in column)
-        for column in zip(*listing.rows, strict=True)
-    ]
-
-    def look(at: int) -> str:
-        return ' class="number"' if at and rights[at] else ""
-
-    head = "".join(
-        f'<th scope="col"{look(at)}>{escape(name)}</th>' if name else "<td></td>"
-        for at, name in enumerate(listing.head)
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table. The first column names the rows; numbers stand to the right."""
+    looks = [_look(column) for column in zip(*rows, strict=True)]
+    looks[0] = ""
+    titles = "".join(
+        f'<th scope="col"{look}>{escape(name)}</th>' if name else "<td></td>"
+        for name, look in zip(head, looks, strict=True)
     )
-    rows = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td{look(at)}>{escape(cell)}</td>" for at, cell in enumerate(row[1:], start=1))
-        + "</tr>"
-        for row in listing.rows
-    )
-    caption = escape(listing.caption)
-    look_of_all = "wide short" if len(listing.rows) <= _SHORT else "wide"
+    body = "".join(_row(row, looks) for row in rows)
+    said = escape(caption)
+    kind = "wide short" if len(rows) <= _SHORT else "wide"
     return (
-        f'<div class="{look_of_all}" tabindex="0" role="region" aria-label="{caption}"><table>'
-        f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+        f'<div class="{kind}" tabindex="0" role="region" aria-label="{said}"><table>'
+        f"<caption>{said}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody>"
         "</table></div>"
     )
+
+
+def _look(column: Iterable[str]) -> str:
+    return ' class="number"' if all(map(_NUMBER.fullmatch, column)) else ""
+
+
+def _row(row: Sequence[str], looks: Sequence[str]) -> str:
+    cells = zip(row[1:], looks[1:], strict=True)
+    rest = "".join(f"<td{look}>{escape(cell)}</td>" for cell, look in cells)
+    return f'<tr><th scope="row">{escape(row[0])}</th>{rest}</tr>'
 
 
 def escape(text: str) -> str:

@@ -5,14 +5,20 @@ They need a table policy and the chains it is for, and no value of any table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from offrecord.charts import Chart, belief_chart, budgets_chart, influence_chart, leakage_chart
-from offrecord.charts.rule import rule_chart
+from offrecord.charts import (
+    Chart,
+    belief_chart,
+    influence_chart,
+    leakage_chart,
+    rule_chart,
+    utility_chart,
+)
 from offrecord.mechanisms.deciding.expect import Geometry, expected_released
 from offrecord.mechanisms.rules import (
     Direction,
@@ -27,11 +33,12 @@ from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
 from offrecord.tables.meaning import Meaning
-from offrecord.text import many, odds, share_text
+from offrecord.text import many, share_text
 from offrecord.theory.sides import margin_beyond
 from offrecord.theory.window import smallest_windows
 
 _BEYOND = 3  # records shown beyond the last that may be redacted
+_LEAST = 6  # records shown on each side in any case
 _MOST_LINES = 6  # values that have a line each
 _LONGEST = 40  # characters of a label
 _FEW = 8  # contexts up to which many chains are drawn: pictures take less than a second then
@@ -52,15 +59,6 @@ def drawn(promise: Promise) -> Members:
 # ---- the rule
 
 
-class RuleRows(NamedTuple):
-    """A rule by distance: rows and stops as charts take them, names of the lines, and in words."""
-
-    rows: list[dict[str, Any]]
-    names: list[str]
-    stops: list[dict[str, Any]]
-    words: str
-
-
 def shown_setting(policy: TablePolicy) -> tuple[Setting, Pair]:
     """The setting whose rules are shown: a lone record, if there is one."""
     return min(policy.rules.items(), key=lambda one: (_FIRST_OF.index(one[0].kind), one[0].place))
@@ -69,48 +67,48 @@ def shown_setting(policy: TablePolicy) -> tuple[Setting, Pair]:
 def rule_picture(policy: TablePolicy, promise: Promise) -> Chart:
     """The rule around a private record: redaction by distance, and where walks stop."""
     setting, pair = shown_setting(policy)
-    found = rule_rows(pair, promise.mean, setting.place, promise.labels)
-    return rule_chart(found.rows, found.names, found.stops, description=found.words)
+    return pair_picture(pair, promise.mean, setting.place, promise.labels)
 
 
-def rule_rows(pair: Pair, mean: Members, place: int, labels: Sequence[Label]) -> RuleRows:
+def pair_picture(pair: Pair, mean: Members, place: int, labels: Sequence[Label]) -> Chart:
     """The rules of both sides by distance from the core, under one chain.
 
     pair: the rules. mean: the chain (M = 1). place: of the setting. labels: the values.
     """
-    walks = not all(rule is None or isinstance(rule, LocalRule) for rule in pair)
-    names = ["whatever its value, on average"] if walks else _names(labels)
+    is_local = all(rule is None or isinstance(rule, LocalRule) for rule in pair)
+    names = _names(labels) if is_local else ["whatever its value, on average"]
     rows = [{"distance": 0, "name": name, "redaction": 1.0} for name in names]
     stops: list[dict[str, Any]] = []
-    for rule, direction in zip(pair, SIDES, strict=True):
-        sign = -1 if direction == "left" else 1
+    for rule, direction, sign in zip(pair, SIDES, (-1, 1), strict=True):
         if rule is None:
             continue
         chances, ends = _by_distance(rule, mean, place, direction)
-        if not walks:
-            chances = _lines(chances)
-        for distance, row in enumerate([*chances, *np.zeros((_BEYOND, len(names)))], start=1):
-            rows += [
-                {"distance": sign * distance, "name": name, "redaction": float(one)}
-                for name, one in zip(names, row, strict=True)
-            ]
+        chances = np.vstack((chances, np.zeros((_BEYOND, chances.shape[1]))))
+        rows += [
+            {"distance": sign * distance, "name": name, "redaction": one}
+            for distance, row in enumerate(chances.tolist(), start=1)
+            for name, one in zip(names, row, strict=True)
+        ]
         stops += [
             {"distance": sign * distance, "probability": chance}
-            for distance, chance in ends
+            for distance, chance in enumerate(ends, start=1)
             if chance > 0
         ]
-    return RuleRows(rows, names, stops, _rule_words(pair, mean, place))
+    return rule_chart(rows, names, stops, description=_rule_words(pair, mean, place))
 
 
 def _by_distance(
     rule: SideRule, mean: Members, place: int, direction: Direction
-) -> tuple[Floats, list[tuple[int, float]]]:
-    """(reach, lines) redaction by distance; and where releasing begins, how likely."""
+) -> tuple[Floats, list[float]]:
+    """(reach, lines) redaction by distance; and how likely releasing begins at each distance."""
     if isinstance(rule, LocalRule):
-        return rule.redaction, []
+        chances = rule.redaction
+        if chances.shape[1] > _MOST_LINES:
+            chances = np.stack((chances.min(axis=1), chances.max(axis=1)), axis=1)
+        return chances, []
     law = rule.stop_law(mean, place, direction)[0]
     waits = [float(law[distance:].sum()) for distance in range(1, rule.reach + 1)]
-    return np.minimum(np.array(waits).reshape(-1, 1), 1.0), list(enumerate(law.tolist(), start=1))
+    return np.minimum(np.array(waits).reshape(-1, 1), 1.0), law.tolist()
 
 
 def _names(labels: Sequence[Label]) -> list[str]:
@@ -120,13 +118,6 @@ def _names(labels: Sequence[Label]) -> list[str]:
         repr(one) if len(repr(one)) <= _LONGEST else f"{repr(one)[:_LONGEST]}…" for one in labels
     ]
     return [f"if its value is {one}" for one in shown]
-
-
-def _lines(chances: Floats) -> Floats:
-    """A column for each line."""
-    if chances.shape[1] <= _MOST_LINES:
-        return chances
-    return np.stack((chances.min(axis=1), chances.max(axis=1)), axis=1)
 
 
 def _rule_words(pair: Pair, mean: Members, place: int) -> str:
@@ -147,25 +138,11 @@ def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
 
     promise: the chains. place: of the private record. epsilon: the level that is marked.
     """
-    mean, members = promise.mean, drawn(promise)
-    rows: list[dict[str, Any]] = []
-    most = 40 if promise.places is None else 24
-    reach = 0
-    for sign in (-1, 1):
-        for distance in range(1, most + 1):
-            central = influence_at(mean, place, sign * distance)
-            if central is None:
-                break
-            band = influence_at(members, place, sign * distance)
-            assert band is not None
-            low, high = np.quantile(band, (0.005, 0.995), method="higher")  # some may be infinite
-            finite = {"low": float(low), "high": float(high)} if np.isfinite(high) else {}
-            row = {"record": sign * distance, "name": "mean chain", "influence": float(central[0])}
-            rows.append(row | finite)
-            if central[0] > epsilon / 4:
-                reach = max(reach, distance)
-    kept = [row for row in rows if abs(row["record"]) <= max(reach + _BEYOND, 6)]
-    if not all("low" in row for row in kept):
+    rows = [*_influences(promise, place, -1), *_influences(promise, place, 1)]
+    far = [abs(row["record"]) for row in rows if row["influence"] > epsilon / 4]
+    reach = max(far, default=0)
+    kept = [row for row in rows if abs(row["record"]) <= max(reach + _BEYOND, _LEAST)]
+    if any(row["high"] == np.inf for row in kept):  # a band with a gap would mislead
         kept = [{name: row[name] for name in ("record", "name", "influence")} for row in kept]
     words = (
         f"Under the mean chain, records up to {many(reach, 'step')} away have more influence than a"
@@ -173,6 +150,19 @@ def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
     )
     where = "Records before (−) and after the private one"
     return influence_chart(kept, epsilon, ["mean chain"], along=where, description=words)
+
+
+def _influences(promise: Promise, place: int, sign: int) -> Iterator[dict[str, Any]]:
+    """The records on one side, as far as a chain has them."""
+    members = drawn(promise)
+    for distance in range(1, (40 if promise.places is None else 24) + 1):
+        central = influence_at(promise.mean, place, sign * distance)
+        band = influence_at(members, place, sign * distance)
+        if central is None or band is None:
+            return
+        low, high = np.quantile(band, (0.005, 0.995), method="higher").tolist()
+        record = {"record": sign * distance, "name": "mean chain", "influence": float(central[0])}
+        yield record | {"low": low, "high": high}
 
 
 def influence_at(members: Members, place: int, distance: int) -> Floats | None:
@@ -201,24 +191,16 @@ def leakage_picture(policy: TablePolicy, promise: Promise) -> Chart:
     return leakage_chart(policy.leakages(drawn(promise)), policy.epsilon)
 
 
-# ---- what it means
-
-
 def belief_picture(belief: Meaning) -> Chart:
-    """The same as bars."""
-    rows = [
-        {"knowledge": "before", "probability": belief.before},
-        {
-            "knowledge": "private records erased",
-            "probability": belief.erased,
-        },
-        {"knowledge": "this release", "probability": belief.after},
-    ]
+    """What the leakage means, as bars."""
+    named = ("before", "private records erased", "this release")
+    known = (belief.before, belief.erased, belief.after)
+    rows = [{"knowledge": name, "probability": one} for name, one in zip(named, known, strict=True)]
+    before, erased, after = map(share_text, known)
     words = (
-        f"A private record is {str(belief.value)[:_LONGEST]} with a probability of"
-        f" {share_text(belief.before)} before anything is released. If private records alone were"
-        f" erased, the rest of the table could make that {share_text(belief.erased)}; this release"
-        f" can make it {share_text(belief.after)} at most."
+        f"A private record is {str(belief.value)[:_LONGEST]} with a probability of {before} before"
+        " anything is released. If private records alone were erased, the rest of the table could"
+        f" make that {erased}; this release can make it {after} at most."
     )
     return belief_chart(rows, words)
 
@@ -240,37 +222,37 @@ def windows_over_budgets(
     """What windows would release of this table with other budgets, estimated from a few hundred
     plausible chains; empty where that would take long.
     """
-    members = drawn(promise)
-    rule = promise.acceptance
-    allowed = 0 if rule is None else round(members.count * (1 - rule.quantile))
     if policy.epsilon == 0 or len(policy.rules) > _MOST_SETTINGS:
         return []
-    points = []
+    members, points = drawn(promise), []
     for epsilon in (factor * policy.epsilon for factor in _FACTORS):
-        rules = {}
-        for setting in policy.rules:
-            sizes = smallest_windows(members, *setting, epsilon, allowed)
-            if sizes is None:
-                break
-            ends = zip(sizes, ("first", "last"), strict=True)
-            sides = [
-                None if setting.kind == end else LocalRule.window(size, promise.k)
-                for size, end in ends
-            ]
-            rules[setting] = Pair(*sides)
-        else:
-            windows = replace(policy, mechanism="window", epsilon=epsilon, rules=rules)
+        windows = _windows(policy, promise, members, epsilon)
+        if windows is not None:
             released = expected_released(geometry, windows, promise.mean)
             points.append(Point(epsilon, "window", released / max(records, 1)))
     return points
 
 
-def curve_picture(points: Sequence[Point], epsilon: float, released: float | None) -> Chart:
+def _windows(
+    policy: TablePolicy, promise: Promise, members: Members, epsilon: float
+) -> TablePolicy | None:
+    """Windows in the settings of a policy; None where not even a whole chain is enough."""
+    rule = promise.acceptance
+    allowed = 0 if rule is None else round(members.count * (1 - rule.quantile))
+    rules = {}
+    for setting in policy.rules:
+        sizes = smallest_windows(members, *setting, epsilon, allowed)
+        if sizes is None:
+            return None
+        sides = [
+            None if setting.kind == end else LocalRule.window(size, promise.k)
+            for size, end in zip(sizes, ("first", "last"), strict=True)
+        ]
+        rules[setting] = Pair(*sides)
+    return replace(policy, mechanism="window", epsilon=epsilon, rules=rules)
+
+
+def curve_picture(points: Sequence[Point], epsilon: float, released: float) -> Chart:
     """Expected shares over ε, with what left."""
-    names = list(dict.fromkeys(point.mechanism for point in points))
-    return budgets_chart([point._asdict() for point in points], names, epsilon, released)
-
-
-def odds_text(leakage: float) -> str:
-    """A log-ratio as odds."""
-    return f"{odds(leakage)} to 1"
+    rows = [point._asdict() for point in points]
+    return utility_chart(rows, ["window"], chosen=(epsilon, released), log=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,39 +11,100 @@ from typing import Any
 
 from offrecord.errors import InputError
 from offrecord.files import check_writable, write_text
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.promise import Promise
 from offrecord.release.certificate import Certificate
-from offrecord.reports.content import Content, Names
-from offrecord.reports.html import html_of
-from offrecord.reports.page import Page
 from offrecord.reports.pictures import Point, windows_over_budgets
-from offrecord.reports.sections import page_of
+from offrecord.tables.meaning import Meaning
+from offrecord.tables.summary import Summary
+from offrecord.verification.verdict import CANNOT_JUDGE, Verdict
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """What there is to say about a release, as a page and as data."""
+    """What there is to say about a release, as a page and as data.
 
-    content: Content
+    file, table: what the certificate and the released table are called. digest: the SHA-256 of the
+    table, where it is a file. summary: of the run, where it is at hand. verdict: of a check, if
+    there was one. points: what other budgets would release. warnings: what a person should know.
+    """
+
+    certificate: Certificate
+    file: str
+    table: str | None = None
+    digest: str | None = None
+    summary: Summary | None = None
+    verdict: Verdict | None = None
+    points: Sequence[Point] = ()
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Report {self.content.certificate.dataset!r}: {self.page.lead}>"
+        return f"<Report {self.certificate.dataset!r}: {self.lead}>"
 
-    @cached_property
-    def page(self) -> Page:
-        """The page, before it has a form."""
-        return page_of(self.content)
+    @property
+    def lead(self) -> str:
+        """The release in two sentences."""
+        from offrecord.reports.sections import lead
+
+        return lead(self)
 
     @cached_property
     def html(self) -> str:
         """One self-contained page."""
-        return html_of(self.page)
+        from offrecord.reports.sections import page_of
+
+        return page_of(self)
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What speaks against the certificate."""
-        return self.content.problems
+        return () if self.verdict is None else tuple(self.verdict.problems)
+
+    @property
+    def holds(self) -> bool:
+        """Nothing was found that speaks against the certificate."""
+        return self.verdict is None or self.verdict.is_verified
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Rules or a model are of a kind that the check does not know."""
+        return self.verdict is not None and self.verdict.status == CANNOT_JUDGE
+
+    @cached_property
+    def policy(self) -> TablePolicy | None:
+        """The rules that act."""
+        policy = self.certificate.policy
+        return None if policy is None else TablePolicy.from_form(policy)
+
+    @cached_property
+    def acting(self) -> tuple[TablePolicy, Promise] | None:
+        """Rules and chains, where rules of known kinds act on private records."""
+        model = self.certificate.model
+        if self.policy is None or model is None or not self.certificate.counts.private:
+            return None
+        return self.policy, model.promise()
+
+    @cached_property
+    def belief(self) -> Meaning | None:
+        """What an attacker may come to believe."""
+        if self.acting is None:
+            return None
+        known = None if self.summary is None else self.summary.gain
+        return known or Meaning.of(*self.acting)
+
+    @property
+    def records(self) -> int:
+        """How many records had a value and do not wait, in chains that were left out too."""
+        counts = self.certificate.counts
+        waiting = 0 if self.summary is None else self.summary.waiting
+        return counts.rows - counts.missing - waiting + counts.dropped_records
+
+    @property
+    def released(self) -> float:
+        """The share of these records that left, as the certificate counts them."""
+        return self.certificate.counts.released / max(self.records, 1)
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it, complete or not at all.
@@ -60,20 +122,32 @@ class Report:
 
     def is_of(self, certificate: Path) -> bool:
         """Whether a certificate file is that of the same release and the same table."""
-        digest = self.content.names.digest
         with suppress(OSError, InputError):
             there = Certificate.load(certificate)
-            if digest is None or (there.output is not None and there.output.sha256 == digest):
-                own, other = (
-                    one.model_copy(update={"output": None})
-                    for one in (self.content.certificate, there)
+            known = None if there.output is None else there.output.sha256
+            if self.digest in (None, known):
+                # the one at hand does not say yet which file it is about
+                one, other = (
+                    it.model_copy(update={"output": None}) for it in (self.certificate, there)
                 )
-                return own.to_json() == other.to_json()
+                return one.to_json() == other.to_json()
         return False
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures, for machines."""
-        return self.content.to_dict()
+        certificate = self.certificate
+        return {
+            "dataset": certificate.dataset,
+            "kind": certificate.kind,
+            "epsilon": certificate.claim.epsilon,
+            "mechanism": None if self.policy is None else self.policy.mechanism,
+            "released": self.released,
+            "verified": None if self.verdict is None else self.verdict.is_verified,
+            "problems": list(self.problems),
+            "warnings": list(self.warnings),
+            "belief": None if self.belief is None else vars(self.belief),
+            "curve": [point._asdict() for point in self.points],
+        }
 
 
 def check_report(path: str | Path, *, force: bool) -> Path:
@@ -101,10 +175,9 @@ def report(
     if isinstance(made, (str, Path)):
         from offrecord.verification import verify
 
-        path = Path(made)
+        path, name = Path(made), None if table is None else table.name
         verdict = verify(path, table, private_list=private_list)
-        names = Names(path.name, None if table is None else table.name)
-        return Report(Content(Certificate.load(path), names, verdict=verdict))
+        return Report(Certificate.load(path), path.name, name, verdict=verdict)
     if not hasattr(made, "outcome"):
         kind = type(made).__name__
         raise InputError(f"report takes a release or the path of a certificate, got {kind}")
@@ -122,20 +195,21 @@ def report_of(made: Any, certificate: Path, released: Path | None) -> Report:
     """
     if made.summary.dry_run:
         raise InputError("a dry run is no release: there is nothing to report")
-    digest: str | None = getattr(made, "_digest", None)
-    names = Names(certificate.name, None if released is None else released.name, digest)
-    said = made.outcome.certificate(getattr(made, "_entered", None))
-    content = Content(
-        said, names, made.summary, points=_points(made, said), warnings=made.outcome.warnings
+    # what Spark gives back knows neither a digest nor how the ledger has it
+    return Report(
+        made.outcome.certificate(getattr(made, "_entered", None)),
+        certificate.name,
+        None if released is None else released.name,
+        getattr(made, "_digest", None),
+        made.summary,
+        points=_points(made.outcome.plan),
+        warnings=made.outcome.warnings,
     )
-    return Report(content)
 
 
-def _points(made: Any, said: Certificate) -> list[Point]:
+def _points(plan: Any) -> list[Point]:
     """What other budgets would release."""
-    plan = made.outcome.plan
-    policy = plan.chosen.policy
-    if policy is None or plan.model is None or said.counts.private == 0:
+    policy, survey = plan.chosen.policy, plan.survey
+    if policy is None or plan.model is None or survey.private == 0:
         return []
-    survey = plan.survey
     return windows_over_budgets(policy, plan.model.promise, survey.geometry, plan.records)

@@ -1,0 +1,215 @@
+"""Pictures of lines: the rule around a private record, influence, utility over the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from offrecord.charts.chart import Chart
+from offrecord.charts.look import (
+    INK,
+    PALETTE,
+    REGIONS,
+    Rows,
+    Spec,
+    layer,
+    layered,
+    level,
+    lines,
+    number,
+    scaled,
+)
+
+_CHANCE = "Probability of being redacted"
+_RECORDS: Spec = {
+    "axis": {"tickMinStep": 1, "grid": False, "format": "d"},
+    "scale": {"nice": False, "zero": False},
+}
+#: Points closer than these would touch and hide the dashes of their line.
+_MOST_POINTS = 200
+
+# ---- the rule
+
+
+def rule_chart(
+    rows: Rows, names: Sequence[str], stops: Rows = (), *, description: str = ""
+) -> Chart:
+    """How likely each record around a private one is redacted, over the paper's regions.
+
+    For stopping rules a line says how likely the walk has not stopped yet, and bars where it stops.
+
+    rows: distance (below 0 before the private record), name, redaction. names: of the lines, in
+    order. stops: distance, probability. description: what the picture shows, in words.
+    """
+    sides = _parted([row for row in rows if row["distance"]], "distance")
+    bar = {"x": number("distance"), "y": number("probability"), "y2": {"datum": 0}}
+    layers = [
+        *_lettered(rule_regions(rows)),
+        layer("rect", [{"from": -0.5, "to": 0.5}], _span(), color=INK),
+        layer("rule", stops, bar, color=PALETTE[4], strokeWidth=5, opacity=0.75),
+        _chances(sides, "distance", names, part="side"),
+    ]
+    title = "How likely the records around a private one are redacted"
+    along = "Records before (−) and after the private one"
+    return Chart(layered(layers, x=along, y=_CHANCE, height=240), title, description)
+
+
+def redaction_chart(rows: Rows, names: Sequence[str]) -> Chart:
+    """Fig. 3: Pr(Y_t = ⊥ | X_t = 0) by record, a line for each mechanism.
+
+    rows: record, name, redaction. names: the mechanisms in order.
+    """
+    words = f"Lines of redaction probabilities by record, for {', '.join(names)}."
+    spec = layered([_chances(rows, "record", names)], x="Record t", y=_CHANCE, height=300)
+    return Chart(spec, "Probability of redacting the value 0", words)
+
+
+def _chances(rows: Rows, along: str, names: Sequence[str], part: str = "") -> Spec:
+    style = {"point": {"size": 22}} if len(rows) < _MOST_POINTS else {}
+    axis = {"format": ".0%", "tickCount": 5}
+    chance = number("redaction", scale={"domain": [0, 1]}, axis=axis)
+    return lines(rows, number(along, **_RECORDS), chance, "name", names, part=part, **style)
+
+
+def _parted(rows: Rows, along: str) -> Rows:
+    """The rows, each with its side: no line crosses the private record."""
+    return [row | {"side": row[along] > 0} for row in rows]
+
+
+# ---- regions
+
+
+def rule_regions(rows: Rows) -> list[Spec]:
+    """The regions of a rule. L: redacted whatever the value, S: never, M: the rest.
+
+    The private record itself belongs to no region.
+    """
+    chances: dict[int, list[float]] = {}
+    for row in rows:
+        chances.setdefault(row["distance"], []).append(row["redaction"])
+    return bands(
+        (distance, "L" if min(those) == 1 else "S" if max(those) == 0 else "M")
+        for distance, those in chances.items()
+        if distance
+    )
+
+
+def bands(regions: Iterable[tuple[int, str]]) -> list[Spec]:
+    """Runs of records of one region: from, to, region."""
+    found: list[Spec] = []
+    for record, region in sorted(set(regions)):
+        if found and found[-1]["region"] == region and found[-1]["to"] == record - 0.5:
+            found[-1]["to"] = record + 0.5
+        else:
+            found.append({"from": record - 0.5, "to": record + 0.5, "region": region})
+    return found
+
+
+def _span() -> Spec:
+    return {"x": number("from"), "x2": {"field": "to"}}
+
+
+def _shades(found: Rows, legend: Spec | None) -> Spec:
+    colour = scaled("region", list(REGIONS), list(REGIONS.values()), legend=legend)
+    return layer("rect", found, _span() | {"fill": colour}, opacity=0.2)
+
+
+def _lettered(found: Rows) -> list[Spec]:
+    """A shade for each region, with its letter where it fits."""
+    width = found[-1]["to"] - found[0]["from"] if found else 0.0
+    letters = [
+        one | {"middle": (one["from"] + one["to"]) / 2}
+        for one in found
+        if one["to"] - one["from"] > width / 40
+    ]
+    where = {"x": number("middle"), "y": {"value": 0}, "text": {"field": "region"}}
+    style = {"fontWeight": "bold", "baseline": "bottom", "dy": -4}
+    return [_shades(found, None), layer("text", letters, where, **style)]
+
+
+# ---- influence
+
+
+def influence_chart(
+    rows: Rows,
+    threshold: float,
+    names: Sequence[str],
+    *,
+    along: str = "Distance t − p from the private record",
+    name: str = "ε",
+    description: str = "",
+) -> Chart:
+    """Fig. 1: the influence of each record on the private one, a line for each name.
+
+    rows: record, name, influence; low and high too where plausible chains differ; region where
+    regions are shaded. Infinite influence is not drawn. threshold: the level above which a record
+    leaks too much. names: of the lines, in order. along: what records count. name: of the
+    threshold. description: what the picture shows, in words.
+    """
+    finite = _parted([row for row in rows if row["influence"] != float("inf")], "record")
+    layers: list[Spec] = []
+    if rows and "region" in rows[0]:
+        legend = {"title": "region", "symbolType": "square", "columns": 3}
+        layers.append(_shades(bands((row["record"], row["region"]) for row in rows), legend))
+    if finite and "low" in finite[0]:
+        between = {"x": number("record"), "y": number("low"), "y2": {"field": "high"}}
+        apart = {"detail": [{"field": "name"}, {"field": "side"}]}
+        layers.append(layer("area", finite, between | apart, color=PALETTE[0], opacity=0.15))
+    records, influence = number("record", **_RECORDS), number("influence")
+    layers.append(lines(finite, records, influence, "name", names, part="side", point={"size": 22}))
+    layers += level("y", threshold, f"{name} = {threshold:g}")
+    spec = layered(layers, x=along, y="Influence (log of odds)")
+    return Chart(spec, "Influence of each record on the private one", description)
+
+
+# ---- utility
+
+
+def utility_chart(
+    rows: Rows,
+    names: Sequence[str],
+    *,
+    chosen: tuple[float, float] | None = None,
+    log: bool = False,
+) -> Chart:
+    """Utility over ε (Fig. 2), a line for each mechanism.
+
+    rows: epsilon, mechanism, utility. names: the mechanisms in order. chosen: the budget and the
+    utility of the point to mark. log: ε on a logarithmic axis.
+    """
+    scale: Spec = {"nice": False, **({"type": "log"} if log else {})}
+    ticks = {"grid": False, "format": ".3~g", "labelOverlap": True, "tickCount": 6}
+    share = number(
+        "utility", scale={"zero": False}, axis={"format": _percents(rows), "tickCount": 6}
+    )
+    style: Spec = {"point": {"size": 30}} if log else {}
+    budgets = number("epsilon", scale=scale, axis=ticks)
+    layers = [lines(rows, budgets, share, "mechanism", names, **style)]
+    if chosen is not None:
+        layers += [*level("x", chosen[0], f"chosen: ε = {chosen[0]:g}"), _diamond(*chosen)]
+    along = "Privacy budget ε (smaller protects more)"
+    spec = layered(layers, x=along, y="Expected share of records released", height=300)
+    return Chart(spec, "What each mechanism releases, over the privacy budget", _words(rows, names))
+
+
+def _percents(rows: Rows) -> str:
+    """As many digits as the ticks need."""
+    shares = [row["utility"] for row in rows]
+    spread = max(shares) - min(shares) if shares else 1.0
+    return ".0%" if spread > 0.05 else ".1%" if spread > 0.005 else ".2%"
+
+
+def _diamond(epsilon: float, utility: float) -> Spec:
+    where = {"x": number("epsilon"), "y": number("utility"), "color": {"value": REGIONS["L"]}}
+    style = {"shape": "diamond", "size": 140, "filled": True, "opacity": 1, "stroke": INK}
+    return layer("point", [{"epsilon": epsilon, "utility": utility}], where, **style)
+
+
+def _words(rows: Rows, names: Sequence[str]) -> str:
+    """From which share each line rises to which."""
+    said = []
+    for name in names:
+        mine = sorted((row["epsilon"], row["utility"]) for row in rows if row["mechanism"] == name)
+        if mine:
+            (low, least), (high, most) = mine[0], mine[-1]
+            said.append(f"{name}: from {least:.1%} at ε = {low:.3g} to {most:.1%} at {high:.3g}")
+    return "; ".join(said) + "."
