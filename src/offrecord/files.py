@@ -47,10 +47,9 @@ def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: boo
     InputError unless both may be written and the key lies elsewhere.
     """
     if certificate is None:
-        certificate = path.with_name(path.name + ".certificate.json")
-    check_writable(path, force=force)
-    check_writable(certificate, force=force)
+        certificate = certificate_beside(path)
     for output in (path, certificate):
+        check_writable(output, force=force)
         check_apart(key, output)
     if path.resolve() == certificate.resolve():
         raise InputError(f"--certificate must be another file than --output, got {path} for both")
@@ -79,9 +78,34 @@ def remove_page(path: Path) -> None:
                 path.unlink()
 
 
+def certificate_beside(path: Path) -> Path:
+    """Where the certificate of an output goes, unless it is named."""
+    return path.with_name(f"{path.name}.certificate.json")
+
+
 def report_beside(path: Path) -> Path:
     """Where the report of an output goes, unless it is named."""
-    return path.with_name(path.name + ".report.html")
+    return path.with_name(f"{path.name}.report.html")
+
+
+@contextmanager
+def folder_made(path: Path) -> Iterator[None]:
+    """A folder for outputs, made if there is none; if all fails, it goes again unless something is
+    in it. InputError for what is no folder.
+    """
+    try:
+        is_new = not path.exists()
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"--output must be a folder, got the file {path}") from None
+    except OSError as error:
+        raise InputError(f"--output cannot be used: {error.strerror}") from None
+    try:
+        yield
+    except BaseException:
+        if is_new and not any(path.iterdir()):
+            path.rmdir()
+        raise
 
 
 @contextmanager
@@ -107,7 +131,9 @@ def sync(path: Path, mode: int = 0o666) -> None:
     """Have a file on disk, and give it its mode, less what the umask withholds."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
-    path.chmod(mode & ~_umask())
+    mask = os.umask(0)  # it can only be read by setting it
+    os.umask(mask)
+    path.chmod(mode & ~mask)
 
 
 def sync_folder(folder: Path) -> None:
@@ -161,24 +187,21 @@ def read_json(path: str | Path) -> Any:
 
     InputError if it is missing, too large, truncated, or holds NaN or infinity.
     """
-    text = _json_text(Path(path))
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise InputError(f"{path} is not JSON, or is truncated") from None
-
-
-def _json_text(path: Path) -> str:
+    path = Path(path)
     try:
         if not path.is_file():
             raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
         if path.stat().st_size > MAX_JSON_BYTES:
             raise InputError(f"{path} is larger than {MAX_JSON_BYTES >> 20} MiB")
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path} is not JSON (not UTF-8 text)") from None
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} is not JSON, or is truncated") from None
 
 
 def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -200,9 +223,3 @@ def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

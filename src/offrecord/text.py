@@ -22,14 +22,12 @@ _T = TypeVar("_T")
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
     """Rows of cells as lines with aligned columns. right: align all but the first to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pad = str.rjust if right else str.ljust
     lines = []
-    for row in rows:
-        padded = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-        ]
-        lines.append("  ".join([row[0].ljust(widths[0]), *padded[1:]]).rstrip())
+    for first, *rest in rows:
+        cells = [pad(cell, width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
     return "\n".join(lines)
 
 
@@ -51,11 +49,8 @@ def share_text(share: float) -> str:
 
 def printable(name: str, text: str) -> str:
     """The text, checked to be one line of printable characters."""
-    if (
-        not isinstance(text, str)
-        or not re.fullmatch(r"\S(.{0,198}\S)?", text)
-        or not text.isprintable()
-    ):
+    is_text = isinstance(text, str) and text.isprintable()
+    if not (is_text and re.fullmatch(r"\S(.{0,198}\S)?", text)):
         raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
     return text
 

@@ -7,7 +7,7 @@ def test_fig1_shows_all_three_regions_and_symmetry():
     rows, threshold = figures.fig1()
     assert {row["region"] for row in rows} == {"L", "M", "S"}
     assert 0 < threshold < 0.5
-    left = {(row["record"], row["value"]): row["influence"] for row in rows}
+    left = {(row["record"], row["name"]): row["influence"] for row in rows}
     assert all(left[record, value] == left[-record, value] for record, value in left)
 
 

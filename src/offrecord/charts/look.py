@@ -43,7 +43,7 @@ def number(field: str, **more: Any) -> Spec:
 
 
 def scaled(field: str, names: Sequence[str], looks: Sequence[Any], **more: Any) -> Spec:
-    """A channel for names, each with a look of its own."""
+    """A channel for names, each of them shown in its own manner."""
     picked = [looks[at % len(looks)] for at in range(len(names))]
     scale = {"domain": list(names), "range": picked}
     return {"field": field, "type": "nominal", "scale": scale, **more}

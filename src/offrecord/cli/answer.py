@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import number, offering, whole
-from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
 
 
@@ -48,30 +48,19 @@ def answer(
     published = LocalPolicy.load(policy)
     if mark in map(str, published.problem.chain.labels) or not mark.isprintable():
         raise InputError("--mark must be printable text that is no value of the policy")
-    given = _given()
+    given = sys.stdin.readline().strip()
+    if not given:
+        raise InputError("give the record's value on standard input")
     value = value_of(published, given)
-    own = Key.load_or_new(default_key_file() if key_file is None else key_file)
+    own = Key.load_or_new(key_file or default_key_file())
     with ledger(own) as book:  # as it was before
         pass
     shown = answer_one(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
     if not book.announced:
-        warned(
-            f"made a new key, {own.file}: keep it, so that the same question gets the same answer"
-        )
+        why = "keep it, so that the same question gets the same answer"
+        warned(f"made a new key, {own.file}: {why}")
     if not book.complete:
-        warned(
-            f"the key {own.file} was there without its ledger, so nobody knows what was answered"
-            " before"
-        )
-    if as_json:
-        typer.echo(as_json_text({"record": record, "released": shown is not None, "value": shown}))
-    else:
-        typer.echo(mark if shown is None else given)
-
-
-def _given() -> str:
-    """The record's value, as its owner writes it."""
-    given = sys.stdin.readline().strip()
-    if not given:
-        raise InputError("give the record's value on standard input")
-    return given
+        why = "so nobody knows what was answered before"
+        warned(f"the key {own.file} was there without its ledger, {why}")
+    content = {"record": record, "released": shown is not None, "value": shown}
+    show(as_json, content, mark if shown is None else given)

@@ -47,21 +47,9 @@ def _root(
         raise typer.Exit
 
 
-# In the order in which a person meets them.
-for verb in (
-    demo,
-    look,
-    fit,
-    redact,
-    verify,
-    attack,
-    report,
-    design,
-    compare,
-    explore,
-    reproduce,
-    ledger,
-    answer,
-    key,
-):
+_VERBS = (  # in the order in which a person meets them
+    *(demo, look, fit, redact, verify, attack, report),
+    *(design, compare, explore, reproduce, ledger, answer, key),
+)
+for verb in _VERBS:
     app.command(cls=Grouped)(verb)

@@ -16,24 +16,11 @@ if TYPE_CHECKING:
     from offrecord.models.promise import Promise
     from offrecord.theory.problem import Problem
 
-Alpha = Annotated[
-    float | None,
-    typer.Option(
-        parser=number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1]."
-    ),
-]
-Beta = Annotated[
-    float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
-]
-Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
-N = Annotated[
-    int | None, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")
-]
-Private = Annotated[str | None, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
-Split = Annotated[
-    str | None,
-    typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1."),
-]
+_ALPHA = "P(0→1) of a chain with two values, in (0, 1]."
+_PRIVATE = "Private records, counted from 1: 3,7 or 10-12."
+_SPLIT = "3R: the left side's share of ε: best, even, or a number from 0 to 1."
+
+Split = Annotated[str | None, typer.Option(help=_SPLIT)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +30,19 @@ class Described:
     epsilon: float
     protect: str
     exact_model: bool
-    n: N = None
-    private: Private = None
-    alpha: Alpha = None
-    beta: Beta = None
-    model: Model = None
+    n: Annotated[
+        int | None, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")
+    ] = None
+    private: Annotated[str | None, typer.Option(help=_PRIVATE)] = None
+    alpha: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help=_ALPHA)] = (
+        None
+    )
+    beta: Annotated[
+        float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
+    ] = None
+    model: Annotated[
+        Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")
+    ] = None
 
     def problem(self) -> Problem:
         """The problem; InputError for a description that is wrong."""

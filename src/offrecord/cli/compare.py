@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from offrecord.cli.chains import Described, Split, split_of
+from offrecord.cli.files import check_all_apart
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text, bar
+from offrecord.cli.printing import Json, bar, show
 from offrecord.errors import InputError
 
 
@@ -29,35 +30,27 @@ def compare(
     **described: Any,
 ) -> None:
     """Mechanisms side by side over a range of ε, for a chain: as a table, CSV or picture."""
-    from offrecord.files import write_text
-    from offrecord.paper import comparison
+    from offrecord.charts import check_picture
+    from offrecord.files import check_writable, write_text
+    from offrecord.paper.comparison import compare as compared
+    from offrecord.paper.comparison import mechanisms
     from offrecord.theory.problem import budget
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
-    chosen = comparison.mechanisms(mechanism.split(",") if mechanism else None, split_of(split))
-    _check_outputs(csv, picture, force=force)
-    problem = Described(epsilon=epsilons[0], **described).problem()
-    named = mechanism is not None
-    found = comparison.compare(problem, chosen, epsilons=epsilons, named=named, progress=bar)
-    if csv is not None:
-        write_text(csv, found.csv(), force=force)
-    if picture is not None:
-        found.chart().write(picture, force=force)
-    content = {"n": problem.n, "private": list(problem.private), "results": found.rows}
-    typer.echo(as_json_text(content) if as_json else str(found))
-
-
-def _check_outputs(csv: Path | None, picture: Path | None, *, force: bool) -> None:
-    """InputError unless both could be written."""
-    from offrecord.charts import check_picture
-    from offrecord.files import check_writable
-
+    chosen = mechanisms(mechanism.split(",") if mechanism else None, split_of(split))
     if csv is not None:
         check_writable(csv, force=force)
     if picture is not None:
         check_picture(picture, force=force)
-    if csv is not None and picture is not None and csv.absolute() == picture.absolute():
-        raise InputError(f"--csv and --picture must be two files, got {csv} for both")
+    check_all_apart({"--csv": csv, "--picture": picture}, {})
+    problem = Described(epsilon=epsilons[0], **described).problem()
+    named = mechanism is not None
+    found = compared(problem, chosen, epsilons=epsilons, named=named, progress=bar)
+    if csv is not None:
+        write_text(csv, found.csv(), force=force)
+    if picture is not None:
+        found.chart().write(picture, force=force)
+    show(as_json, {"n": problem.n, "private": problem.private, "results": found.rows}, found)
 
 
 def _epsilons(text: str) -> list[float]:

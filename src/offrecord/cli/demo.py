@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text, bar
+from offrecord.cli.printing import Json, bar, show
 
 
 @offering()
@@ -24,10 +24,8 @@ def demo(
     """
     from offrecord.demo import run
 
-    def unsaid(text: str) -> None:
-        """With --json, standard output holds nothing else."""
-
-    say = unsaid if as_json else typer.echo
-    done = run(output, force=force, say=say, progress=bar)
+    said: list[str] = []
+    say = said.append if as_json else typer.echo  # each part when it is done
+    content = run(output, force=force, say=say, progress=bar)
     if as_json:
-        typer.echo(as_json_text(done.to_dict()))
+        show(as_json, content, "")

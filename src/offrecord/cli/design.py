@@ -10,12 +10,12 @@ import typer
 
 from offrecord.cli.chains import Described, Split, split_of
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text, bar, busy
+from offrecord.cli.printing import Json, bar, busy, show
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
-    from offrecord.mechanisms.base import Mechanism
+    from offrecord.mechanisms.base import Mechanism, Policy
     from offrecord.mechanisms.table_policy import TablePolicy
 
 #: What only a chain without a table has.
@@ -46,33 +46,34 @@ def design(
 ) -> None:
     """Regions, redaction probabilities, exact leakage and utility for a chain; no data needed."""
     from offrecord.files import check_writable
-    from offrecord.mechanisms import design as design_policy
     from offrecord.mechanisms import mechanism_named
 
     chosen = mechanism_named(mechanism, **split_of(split))
     if output is not None:
         check_writable(output, force=force)
+    policy: Policy | TablePolicy
     if table:
-        _of_table(chosen, described, output, force=force, as_json=as_json)
-        return
-    problem = Described(**described).problem()
-    with busy("designing"):
-        policy = design_policy(problem, chosen)
-    typer.echo(as_json_text(policy.summary()) if as_json else str(policy))
+        policy = _of_table(chosen, described, output)
+        content = {name: it for name, it in policy.to_dict().items() if name != "rules"}
+        show(as_json, content, _shown(policy))
+    else:
+        policy = _of_chain(chosen, described)
+        show(as_json, policy.summary(), policy)
     sys.stdout.flush()  # if nobody can read it, nothing is saved either
     if output is not None:
         policy.save(output, force=force)
 
 
-def _of_table(
-    mechanism: Mechanism,
-    described: dict[str, Any],
-    output: Path | None,
-    *,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """The rules of every setting at every place of a model, saved."""
+def _of_chain(mechanism: Mechanism, described: dict[str, Any]) -> Policy:
+    from offrecord.mechanisms import design as design_policy
+
+    problem = Described(**described).problem()
+    with busy("designing"):
+        return design_policy(problem, mechanism)
+
+
+def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | None) -> TablePolicy:
+    """The rules of every setting at every place of a model."""
     from offrecord.mechanisms.design_table import design_table
     from offrecord.mechanisms.rules import SETTINGS, Setting
     from offrecord.models.file import load_model
@@ -90,14 +91,7 @@ def _of_table(
     places = range(promise.mean.place_count)
     settings = [Setting(kind, place) for kind in SETTINGS for place in places]
     epsilon, protect = described["epsilon"], described["protect"]
-    policy = design_table(mechanism, promise, epsilon, protect, settings, bar)
-    policy.save(output, force=force)
-    typer.echo(as_json_text(_validated(policy)) if as_json else _shown(policy))
-
-
-def _validated(policy: TablePolicy) -> dict[str, Any]:
-    """What --json prints: everything but the rules."""
-    return {name: it for name, it in policy.to_dict().items() if name != "rules"}
+    return design_table(mechanism, promise, epsilon, protect, settings, bar)
 
 
 def _shown(policy: TablePolicy) -> str:

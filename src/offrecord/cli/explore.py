@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import whole
-from offrecord.cli.printing import Json, as_json_text
+from offrecord.cli.printing import Json, show
 
 
 def explore(
@@ -24,9 +24,8 @@ def explore(
     from offrecord.charts import check_drawable
     from offrecord.explorer.app import serve
 
-    check_drawable()
-
     def say(url: str) -> None:
-        typer.echo(as_json_text({"address": url}) if as_json else f"{url} (Ctrl-C ends it)")
+        show(as_json, {"address": url}, f"{url} (Ctrl-C ends it)")
 
+    check_drawable()
     serve(port, open_browser=not no_browser, say=say)

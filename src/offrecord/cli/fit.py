@@ -12,12 +12,11 @@ from offrecord.cli.files import (
     check_all_apart,
     check_outside,
     columns_read,
-    read_keys,
     read_table,
     said_of,
 )
 from offrecord.cli.parameters import cuts, offering
-from offrecord.cli.printing import Json, as_json_text, busy
+from offrecord.cli.printing import Json, busy, show
 from offrecord.tables.options import EPSILONS
 
 
@@ -45,23 +44,22 @@ def fit(
     from offrecord.files import check_writable
     from offrecord.release.keys import default_key_file
     from offrecord.tables.io.format import ReadOptions
+    from offrecord.tables.io.formats import read_list
     from offrecord.tables.reference import fit as fit_table
 
     keys = described.pop("private_list")
-    described["key_file"] = described["key_file"] or default_key_file()
-    value, order, by = described["value"], described["order"], described["by"]
     check_writable(output, force=force)
-    written = {"--output": output}
-    check_all_apart(written, {"the input": table, "--private-list": keys})
-    check_outside(written, table)
+    check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
+    check_outside({"--output": output}, table)
     kind, separator, encoding = (described.pop(one) for one in ("format", "separator", "encoding"))
     options = ReadOptions(kind, separator, encoding, dict(limits or ()))
-    listed = read_keys(keys, options)
-    columns = columns_read(value, order, by, described["private"])
+    listed = None if keys is None else read_list(keys, options)
+    value = described["value"]
+    columns = columns_read(value, described["order"], described["by"], described["private"])
     frame = read_table(table, columns, said_of(table, keys, options), text=[value])
+    described["key_file"] = described["key_file"] or default_key_file()
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
-    described["table"] = table.name
     with busy("fitting"):
-        found = fit_table(frame, private_list=listed, **described)
+        found = fit_table(frame, private_list=listed, table=table.name, **described)
     found.save(output, force=force)
-    typer.echo(as_json_text(found.summary()) if as_json else str(found))
+    show(as_json, found.summary(), found)

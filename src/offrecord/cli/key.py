@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
 
 
@@ -23,10 +23,10 @@ def key(
     """Make a key, or show its public id."""
     from offrecord.release.keys import Key, default_key_file
 
-    file = default_key_file() if key_file is None else key_file
+    file = key_file or default_key_file()
     if action not in ("new", "show-id"):
         raise InputError(f"key takes new or show-id, got {action!r}")
     found = Key.new(file) if action == "new" else Key.load(file)
     if action == "new":
         warned(f"made {file}: keep it secret, and keep it; a re-release needs the same key")
-    typer.echo(as_json_text({"id": found.id, "file": str(file)}) if as_json else found.id)
+    show(as_json, {"id": found.id, "file": str(file)}, found.id)

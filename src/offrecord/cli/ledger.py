@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
+from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
     from offrecord.release.ledger import Ledger
@@ -58,7 +59,7 @@ def ledger(
         raise InputError(f"ledger {action} takes {expects}, got {name or 'none'}")
     if action != "forget" and (release is not None or because is not None):
         raise InputError(f"--release and --because are for ledger forget, not for {action}")
-    key = Key.load(default_key_file() if key_file is None else key_file)
+    key = Key.load(key_file or default_key_file())
     if name is None:
         content, text = _listed(Ledger.read(key))
     elif action == "show":
@@ -66,66 +67,56 @@ def ledger(
     else:
         with locked_ledger(key) as book:
             content, text = _forgotten(book, name, release, because)
-    typer.echo(as_json_text(content) if as_json else text)
+    show(as_json, content, text)
 
 
 _Shown = tuple[dict[str, Any], str]  #: what --json prints, and what people read
 
 
 def _listed(book: Ledger) -> _Shown:
-    from offrecord.release.ledger import ENTERED
-    from offrecord.text import aligned, many
-
     if not book.complete:
         warned(f"{book.key.file} was there without its ledger: earlier releases are not known")
-    datasets = [
-        {
-            "dataset": name,
-            "releases": len(book.releases.get(name, [])),
-            "forgotten": len(book.forgotten.get(name, [])),
-            "last": max((one.get(ENTERED, "") for one in book.releases.get(name, [])), default="")
-            or None,
-        }
-        for name in sorted({*book.releases, *book.forgotten})
-    ]
+    datasets = [_dataset(book, name) for name in sorted({*book.releases, *book.forgotten})]
     answered = {name: len(records) for name, records in book.answers.items()}
-    content = {
-        "key": book.key.id,
-        "file": str(book.key.ledger_file),
-        "complete": book.complete,
-        "datasets": datasets,
-        "protocols": [{"protocol": one, "records": count} for one, count in answered.items()],
-    }
+    protocols = [{"protocol": name, "records": count} for name, count in answered.items()]
+    content = {"complete": book.complete, "datasets": datasets, "protocols": protocols}
     rows = [["data set", "releases", "forgotten", "last"]]
     rows += [[str(cell or "–") for cell in one.values()] for one in datasets]
     said = [aligned(rows)] if datasets else ["nothing was released with this key"]
     said += [f"{one}: answered for {many(count, 'record')}" for one, count in answered.items()]
-    return content, "\n".join(said)
+    return _of_key(book) | content, "\n".join(said)
+
+
+def _dataset(book: Ledger, name: str) -> dict[str, Any]:
+    from offrecord.release.ledger import ENTERED
+
+    releases = book.releases.get(name, [])
+    return {
+        "dataset": name,
+        "releases": len(releases),
+        "forgotten": len(book.forgotten.get(name, [])),
+        "last": max((one.get(ENTERED, "") for one in releases), default="") or None,
+    }
+
+
+def _of_key(book: Ledger) -> dict[str, Any]:
+    return {"key": book.key.id, "file": str(book.key.ledger_file)}
 
 
 def _shown(book: Ledger, name: str) -> _Shown:
     from offrecord.release.ledger import ENTERED
-    from offrecord.text import aligned
 
     _check_known(book, name)
     releases, forgotten = book.releases.get(name, []), book.forgotten.get(name, [])
-    content = {
-        "key": book.key.id,
-        "file": str(book.key.ledger_file),
-        "dataset": name,
-        "releases": releases,
-        "forgotten": forgotten,
-    }
+    content = {"dataset": name, "releases": releases, "forgotten": forgotten}
     entries = [*releases, *forgotten]
     names = list(dict.fromkeys([ENTERED, *(one for entry in entries for one in entry)]))
     head = [str(number + 1) for number in range(len(releases))] + ["forgotten"] * len(forgotten)
     rows = [[one, *(_short(entry.get(one, "–")) for entry in entries)] for one in names]
-    return content, aligned([["release", *head], *rows])
+    return _of_key(book) | content, aligned([["release", *head], *rows])
 
 
 def _forgotten(book: Ledger, name: str, release: str | None, because: str | None) -> _Shown:
-    from offrecord.text import many
-
     _check_known(book, name)
     count = len(book.releases.get(name, []))
     which = _which(release, count, name)

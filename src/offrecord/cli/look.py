@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from offrecord.cli.files import Table
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text
+from offrecord.cli.printing import Json, show
 
 
 @offering()
@@ -17,4 +15,4 @@ def look(table: Table, as_json: Json = False, **asked: Any) -> None:
     from offrecord.tables.look import look as look_at
 
     found = look_at(table, **asked)
-    typer.echo(as_json_text(found.to_dict()) if as_json else str(found))
+    show(as_json, found.to_dict(), found)

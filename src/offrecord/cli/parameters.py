@@ -30,27 +30,26 @@ GROUPS = {
     "output": ("output", "report", "certificate", "csv", "picture", "dry_run", "force", "as_json"),
     "advanced": (),
 }
-_TABLE = ("value", "order", "by", "single_chain", "step", "values", "bins", "private")
-_FILE = ("private_list", "format", "separator", "encoding", "limits", "key_file", "force")
+_FILE = ("private_list", "format", "separator", "encoding")
 #: The options of `redact` that other verbs take, too.
 SHARED = {
-    "look": (
-        *("value", "order", "by", "private", "private_list", "epsilon", "dataset"),
-        *("format", "separator", "encoding"),
-    ),
+    "look": ("value", "order", "by", "private", "epsilon", "dataset", *_FILE),
     "fit": (
-        *_TABLE,
-        *_FILE,
-        *("merge", "fit_distance", "chain_order", "phase", "coverage"),
+        *("value", "order", "by", "single_chain", "step", "values", "bins", "private", *_FILE),
+        *("limits", "key_file", "force", "merge", "fit_distance", "chain_order", "phase"),
+        "coverage",
     ),
-    **dict.fromkeys(("verify", "attack"), ("limits",)),
+    "verify": ("limits",),
+    "attack": ("limits", "force"),
     "design": ("epsilon", "protect", "exact_model", "force"),
     "compare": ("protect", "exact_model", "force"),
     **dict.fromkeys(("answer", "key", "ledger"), ("key_file",)),
-    **dict.fromkeys(("demo", "reproduce"), ("force",)),
+    **dict.fromkeys(("demo", "report", "reproduce"), ("force",)),
 }
 #: What people write instead of the option's name.
 _FLAGS = {"limits": "--limit"}
+
+# ---- what people write: typer's own readers say nothing of what they found
 
 
 def number(text: str) -> float:
@@ -93,30 +92,22 @@ def limit(text: str) -> tuple[str, int]:
     return name, whole(count)
 
 
-#: How an option of each type is written: the type here, and what else its reading takes.
+#: How an option is written whose type in Python is neither text nor a path: the type here, and what
+#: else its reading takes.
 _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
-    "str": (str, {}),
-    "str | None": (str | None, {}),
-    "str | int | None": (str | None, {}),
     "str | Sequence[str]": (list[str] | None, {}),  # repeated
     "str | Sequence[str] | None": (str | None, {"parser": names, "metavar": "<str>"}),
-    "str | float | None": (str | None, {}),
     "Sequence[Label] | None": (str | None, {"parser": names}),
     "Sequence[float] | None": (str | None, {"parser": cuts}),
-    "Mechanism | str | None": (str | None, {}),
     "Mapping[str, int] | None": (list[Any] | None, {"parser": limit}),
     "bool": (bool, {}),
-    "int": (int, {"parser": whole}),
     "int | None": (int | None, {"parser": whole}),
     "int | str": (str, {"parser": whole_or_auto}),
     "float": (float, {"parser": number}),
     "float | None": (float | None, {"parser": number}),
-    "str | Path | None": (Path | None, {}),
-    "MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None": (Path | None, {}),
-    "TablePolicy | str | Path | None": (Path | None, {}),
-    "Native | str | Path | None": (Path | None, {}),  # the verb reads the file
-    "str | Native | None": (str | None, {}),
 }
+
+# ---- from options to parameters
 
 
 def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
@@ -136,6 +127,37 @@ def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
         return verb
 
     return offered
+
+
+def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters that a function annotates for the command line, by name."""
+    return {
+        name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, one in inspect.signature(function, eval_str=True).parameters.items()
+        if get_origin(one.annotation) is Annotated
+    }
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
+    """An option of `redact` as a parameter of a verb."""
+    plain = Path | None if "Path" in str(option.type) else str | None
+    kind, reading = _WRITTEN.get(str(option.type), (plain, {}))
+    metavar = option.metadata["metavar"]
+    shown = reading if metavar is None else reading | {"metavar": metavar}
+    # A truth value without a flag of its own would get a --no- form too.
+    flag = _FLAGS.get(option.name, f"--{option.name.replace('_', '-')}")
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if option.default is MISSING else option.default,
+        annotation=Annotated[kind, typer.Option(flag, help=option.metadata["words"], **shown)],
+    )
+
+
+#: The options of `redact` that the command line has, by name.
+_OFFERED = {one.name: _parameter(one) for one in fields(FileOptions) if "words" in one.metadata}
+
+# ---- help
 
 
 class Grouped(TyperCommand):
@@ -164,31 +186,3 @@ def _place(parameter: Any) -> int:
     """The place of a parameter in its group; those that no group names keep their order."""
     listed = GROUPS.get(_group(parameter), ())
     return listed.index(parameter.name) if parameter.name in listed else len(listed)
-
-
-def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters that a function annotates for the command line, by name."""
-    return {
-        name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, one in inspect.signature(function, eval_str=True).parameters.items()
-        if get_origin(one.annotation) is Annotated
-    }
-
-
-def _parameter(option: Field[Any]) -> inspect.Parameter:
-    """An option of `redact` as a parameter of a verb."""
-    kind, reading = _WRITTEN[str(option.type)]
-    metavar = option.metadata["metavar"]
-    shown = reading if metavar is None else reading | {"metavar": metavar}
-    # A truth value without a flag of its own would get a --no- form too.
-    flag = _FLAGS.get(option.name, f"--{option.name.replace('_', '-')}")
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if option.default is MISSING else option.default,
-        annotation=Annotated[kind, typer.Option(flag, help=option.metadata["words"], **shown)],
-    )
-
-
-#: The options of `redact` that the command line has, by name.
-_OFFERED = {one.name: _parameter(one) for one in fields(FileOptions) if "words" in one.metadata}

@@ -17,24 +17,26 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-def as_json_text(content: Any) -> str:
-    """One JSON object; infinity and NaN are no JSON."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False)
+def show(as_json: bool, content: Any, text: object) -> None:
+    """Print a result: for machines its content, else its text."""
+    # infinity and NaN are no JSON: `content` has words for them
+    said = json.dumps(content, ensure_ascii=False, allow_nan=False) if as_json else str(text)
+    typer.echo(said)
 
 
 def noted(message: str) -> None:
     """Say on standard error what a person may want to know."""
-    _say(f"note: {message}")
+    failed(f"note: {message}")
 
 
 def warned(message: str) -> None:
     """Say a warning on standard error."""
-    _say(f"warning: {message}")
+    failed(f"warning: {message}")
 
 
 def failed(message: str) -> None:
     """Say on standard error what went wrong."""
-    _say(message)
+    print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
 
 
 def fault_of(error: BaseException) -> str:
@@ -42,10 +44,6 @@ def fault_of(error: BaseException) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
     return f"internal error ({where})"
-
-
-def _say(message: str) -> None:
-    print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
 
 
 # ---- progress: bars on a terminal, lines elsewhere
@@ -59,57 +57,9 @@ def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar with the time left, shown once a step takes over a second; where standard
     error is no terminal a line every ten seconds.
     """
-    if not sys.stderr.isatty():
-        with _lines(what, count) as advance:
-            yield advance
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[done]}"),
-        TimeRemainingColumn(),
-    )
-    start = monotonic()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        of = "" if count is None else f" of {count:,}"
-        task = progress.add_task(what, total=count, done=f"0{of}", visible=False)
-        total = 0
-
-        def advance(more: int) -> None:
-            nonlocal total
-            total += more
-            late = monotonic() - start > 1
-            progress.update(task, completed=total, done=f"{total:,}{of}", visible=late)
-
+    shown = _bar if sys.stderr.isatty() else _lines
+    with shown(what, count) as advance:
         yield advance
-
-
-@contextmanager
-def _lines(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
-    """A line every so many seconds, also while one item takes longer than that."""
-    done, ended, start = 0, Event(), monotonic()
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-
-    def say() -> None:
-        while not ended.wait(LINES_EVERY):
-            so_far = "" if not (done or count) else f": {done:,}"
-            of = "" if count is None else f" of {count:,}"
-            noted(f"{what}{so_far}{of} after {monotonic() - start:.0f} s")
-
-    # a thread, as single steps of numpy take longer than ten seconds
-    speaker = Thread(target=say, daemon=True)
-    speaker.start()
-    try:
-        yield advance
-    finally:
-        ended.set()
-        speaker.join()
 
 
 @contextmanager
@@ -123,3 +73,50 @@ def busy(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(f"{what} …"):
         yield
+
+
+@contextmanager
+def _bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    name, done = TextColumn("{task.description}"), TextColumn("{task.fields[done]}")
+    columns = (name, BarColumn(), done, TimeRemainingColumn())
+    start, total, of = monotonic(), 0, _of(count)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=count, done=f"0{of}", visible=False)
+
+        def advance(more: int) -> None:
+            nonlocal total
+            total += more
+            late = monotonic() - start > 1
+            progress.update(task, completed=total, done=f"{total:,}{of}", visible=late)
+
+        yield advance
+
+
+@contextmanager
+def _lines(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+    done, ended, start = 0, Event(), monotonic()
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+
+    def say() -> None:
+        while not ended.wait(LINES_EVERY):
+            so_far = f": {done:,}" if done or count else ""
+            noted(f"{what}{so_far}{_of(count)} after {monotonic() - start:.0f} s")
+
+    # a thread, as single steps of numpy take longer than ten seconds
+    speaker = Thread(target=say, daemon=True)
+    speaker.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        speaker.join()
+
+
+def _of(count: int | None) -> str:
+    return "" if count is None else f" of {count:,}"

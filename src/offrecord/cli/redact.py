@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,23 +14,18 @@ from offrecord.cli.files import (
     check_all_apart,
     check_outside,
     columns_read,
-    is_too_large,
-    output_format,
-    read_keys,
     read_table,
     said_of,
 )
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text, bar, failed, fault_of, noted
+from offrecord.cli.printing import Json, bar, failed, fault_of, noted, show
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
-    from offrecord.fitting.fit import Fit
     from offrecord.tables.engines.memory import Release
     from offrecord.tables.engines.stream import Streamed
     from offrecord.tables.io.format import ReadOptions
-    from offrecord.tables.summary import Summary
 
 
 @offering()
@@ -58,23 +53,22 @@ def redact(
     """Redact a table: what is private and what would give it away. Writes the released table, its
     certificate and a report.
     """
+    from offrecord.tables.io.formats import read_list
+
     options["accept"] = options["accept"] or ()
     options["limits"] = dict(options["limits"] or ())
     asked = FileOptions(**options, progress=bar, say=noted)
     report = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, report)
-    keys = read_keys(asked.private_list, _said(asked))
-    asked = replace(asked, private_list=keys)
+    if isinstance(asked.private_list, (str, Path)):
+        asked = replace(asked, private_list=read_list(asked.private_list, _said(asked)))
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
-    done = engine(places, asked)
+    done, warnings = engine(places, asked)
     # The release is there by now: whatever becomes of its report, what it is is said.
     fault = None if places.report is None else _report_fault(done, places, force=asked.force)
     if fault is not None:
         places = replace(places, report=None)
-    if as_json:
-        typer.echo(as_json_text(done.to_dict(places)))
-    else:
-        typer.echo(_text(done, places))
+    show(as_json, _content(done, warnings, places), _text(done, places))
     if fault is not None:
         failed(f"{fault}; the release and its certificate are there")
     if fault is not None or done.summary.is_refused:
@@ -86,10 +80,9 @@ def redact(
 
 @dataclass(frozen=True)
 class _Places:
-    """Where a table comes from and its release goes, each with its format.
+    """Where a table comes from and its release goes; None for what is not written.
 
-    said: how the table is to be read. output, certificate, report: None where there is none, as in
-    a dry run.
+    said: how the table is to be read.
     """
 
     table: Path
@@ -103,7 +96,6 @@ class _Places:
 def _report_place(
     output: Path | None, report: Path | None, *, no_report: bool, dry_run: bool
 ) -> Path | None:
-    """Where the report goes; None for none."""
     from offrecord.files import report_beside
 
     if report is not None and no_report:
@@ -117,9 +109,7 @@ def _report_place(
 
 def _places(table: Path, output: Path | None, asked: FileOptions, report: Path | None) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
-    from offrecord.files import check_apart, check_outputs
-    from offrecord.release.keys import default_key_file
-    from offrecord.reports.report import check_report
+    from offrecord.files import certificate_beside
 
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
@@ -128,23 +118,48 @@ def _places(table: Path, output: Path | None, asked: FileOptions, report: Path |
     inputs = {"the input": table} | {
         name: Path(one) for name, one in named.items() if isinstance(one, (str, Path))
     }
-    certificate = None if asked.certificate is None else Path(asked.certificate)
-    outputs = {"--output": output, "--certificate": certificate, "--report": report}
+    # a certificate that no option names lies beside the output: it may be an input, too
+    name, certificate = "the certificate", None if output is None else certificate_beside(output)
+    if asked.certificate is not None:
+        name, certificate = "--certificate", Path(asked.certificate)
+    outputs = {"--output": output, name: certificate, "--report": report}
     check_all_apart(outputs, inputs)
     check_outside(outputs, table)
-    said = said_of(table, asked.private_list, _said(asked))
-    if output is None:
-        return _Places(table, said)
-    kind = output_format(output, asked.format)
+    places = _Places(table, said_of(table, asked.private_list, _said(asked)))
+    if output is None or certificate is None:
+        return places
+    kind = _output_format(output, asked.format)
+    _check_writable(output, certificate, report, asked)
+    return replace(
+        places, output=output, output_format=kind, certificate=certificate, report=report
+    )
+
+
+def _output_format(path: Path, named: str | None) -> str:
+    """By the ending of the output's name, else the one that is named."""
+    from offrecord.tables.io.formats import written_format
+
+    try:
+        return written_format(path)
+    except InputError:
+        if named is None:
+            raise
+        return written_format(path, named)
+
+
+def _check_writable(
+    output: Path, certificate: Path, report: Path | None, asked: FileOptions
+) -> None:
+    """InputError unless all could be written, apart from the key."""
+    from offrecord.files import check_apart, check_outputs
+    from offrecord.release.keys import default_key_file
+    from offrecord.reports.report import check_report
+
     key = default_key_file() if asked.key_file is None else Path(asked.key_file)
-    certificate = check_outputs(output, certificate, key, force=asked.force)
-    # A certificate that no option names lies beside the output: it may be an input, too.
-    outputs = {"--output": output, "the certificate": certificate, "--report": report}
-    check_all_apart(outputs, inputs)
+    check_outputs(output, certificate, key, force=asked.force)
     if report is not None:
         check_report(report, force=asked.force)
         check_apart(key, report)
-    return _Places(table, said, output, kind, certificate, report)
 
 
 def _said(asked: FileOptions) -> ReadOptions:
@@ -153,85 +168,59 @@ def _said(asked: FileOptions) -> ReadOptions:
     return ReadOptions(asked.format, asked.separator, asked.encoding, asked.limits)
 
 
-# ---- the engines
-
-
-class _Done(NamedTuple):
-    """What became of a table."""
-
-    summary: Summary
-    warnings: list[str]
-    made: Release | Streamed
-    fitted: Fit | None = None
-
-    def to_dict(self, places: _Places) -> dict[str, Any]:
-        """What --json prints."""
-        content = self.summary.to_dict() | {"warnings": self.warnings}
-        if places.output is not None:
-            content |= {"output": str(places.output), "certificate": str(places.certificate)}
-            content |= {"report": None if places.report is None else str(places.report)}
-        return content if self.fitted is None else content | {"fit": self.fitted.summary()}
+# ---- the engines: what each makes, and of what it warns
 
 
 def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bool:
     """Whether a table goes through part by part: if a person says so, or it is too large."""
-    whole = asked.fit or asked.single_chain
-    if stream is None and not whole:
-        return is_too_large(places.table, places.said)
-    return bool(stream)
+    from offrecord.tables.guarding import memory_size
+    from offrecord.tables.io.formats import table_file
+
+    if stream is not None or asked.fit or asked.single_chain:
+        return bool(stream)
+    # a table takes its size again while it is worked on
+    return table_file(places.table, places.said).exceeds(memory_size() // 2, a_row=80)
 
 
-def _in_file(places: _Places, asked: FileOptions) -> _Done:
+def _in_file(places: _Places, asked: FileOptions) -> tuple[Streamed, list[str]]:
     from offrecord.tables.engines.stream import redact_file
 
-    asked = replace(
-        asked,
-        **vars(places.said),
-        output_format=places.output_format,
-        certificate=places.certificate,
-    )
+    where: dict[str, Any] = {
+        "output_format": places.output_format,
+        "certificate": places.certificate,
+    }
+    asked = replace(asked, **vars(places.said), **where)
     made = redact_file(places.table, places.output, **vars(asked))
-    return _Done(made.summary, [*made.summary.warnings], made)
+    return made, [*made.summary.warnings]
 
 
-def _in_memory(places: _Places, asked: FileOptions) -> _Done:
+def _in_memory(places: _Places, asked: FileOptions) -> tuple[Release, list[str]]:
     keep = list(asked.keep or ())
     columns = columns_read(asked.value, asked.order, asked.by, asked.private)
-    frame = read_table(
-        places.table,
-        [*columns, *keep],
-        places.said,
-        text=[asked.value, *([] if asked.keep_all else keep)],
-    )
+    text = [asked.value, *([] if asked.keep_all else keep)]
+    frame = read_table(places.table, [*columns, *keep], places.said, text=text)
     from offrecord.tables.engines.memory import redact as redact_table
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
     release = redact_table(frame, remember=False, **options)
     warnings = [*release.summary.warnings]
     if places.output is not None:
-        how: dict[str, Any] = {"format": places.output_format, "certificate": places.certificate}
-        warnings += release.write(places.output, **how, force=asked.force)[1]
-    return _Done(release.summary, warnings, release, release.fit)
+        kind, certificate, force = places.output_format, places.certificate, asked.force
+        warnings += release.write(places.output, format=kind, certificate=certificate, force=force)[
+            1
+        ]
+    return release, warnings
 
 
-def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
+def _report_fault(done: Release | Streamed, places: _Places, *, force: bool) -> str | None:
     """Write the report of a release that is there; what went wrong, if something did, and then no
     page of an older one stays.
     """
-    from offrecord.files import locked_folder, remove_page
-    from offrecord.reports.report import report_of
+    from offrecord.files import remove_page
 
     assert places.report is not None
-    assert places.certificate is not None
     try:
-        page = report_of(done.made, places.certificate, places.output)
-        _ = page.html  # drawing takes a second: not while others wait for the lock
-        # Releases are renamed into place one after the other, under this lock.
-        with locked_folder((places.output or places.certificate).parent):
-            if not page.is_of(places.certificate):
-                return "the report was not written: another run has overwritten the release"
-            page.write(places.report, force=force)
-        return None
+        return _write_report(done, places, places.report, force=force)
     except InputError as error:
         fault = str(error)
     except (KeyboardInterrupt, SystemExit):
@@ -244,10 +233,38 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
     return fault
 
 
+def _write_report(
+    done: Release | Streamed, places: _Places, report: Path, *, force: bool
+) -> str | None:
+    """Write it unless another run has put another release into its place, which is said."""
+    from offrecord.files import locked_folder
+    from offrecord.reports.report import report_of
+
+    assert places.certificate is not None
+    page = report_of(done, places.certificate, places.output)
+    _ = page.html  # drawing takes a second: not while others wait for the lock
+    # Releases are renamed into place one after the other, under this lock.
+    with locked_folder((places.output or places.certificate).parent):
+        if not page.is_of(places.certificate):
+            return "the report was not written: another run has overwritten the release"
+        page.write(report, force=force)
+    return None
+
+
 # ---- what is said
 
 
-def _text(done: _Done, places: _Places) -> str:
+def _content(done: Release | Streamed, warnings: list[str], places: _Places) -> dict[str, Any]:
+    """What --json prints."""
+    content = done.summary.to_dict() | {"warnings": warnings}
+    if places.output is not None:
+        content |= {"output": str(places.output), "certificate": str(places.certificate)}
+        content |= {"report": None if places.report is None else str(places.report)}
+    fitted = getattr(done, "fit", None)  # streams learn nothing
+    return content if fitted is None else content | {"fit": fitted.summary()}
+
+
+def _text(done: Release | Streamed, places: _Places) -> str:
     """A release in a few lines, and which files were written: those beside the output by name."""
     figures = done.summary.figures()
     if places.output is None:

@@ -21,19 +21,14 @@ _OBJECTS = 100_000  # that are made before anybody looks for some that nobody ha
 INTERRUPTED = 130  #: the exit code of what a person stopped
 
 
+@flags_shown()
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
-    with flags_shown():
-        return _main(arguments)
-
-
-def _main(arguments: Iterable[str] | None) -> int:
     held: list[str] = []
 
     def shown(message: Warning | str, category: type[Warning], *about: Any, **more: Any) -> None:
-        """A Python warning, as one of this program's own: once all is done, as what goes wrong is
-        one line. What private values have to do with does not wait.
-        """
+        # Warnings wait until all is done, as what goes wrong is one line. What private values have
+        # to do with does not wait.
         (warned if issubclass(category, ChosenByValue) else held.append)(str(message))
 
     try:
@@ -84,10 +79,10 @@ def _usage(error: typer.TyperException) -> str:
     """What is wrong with words on the command line; of an option that is not there, what may have
     been meant, if it is near.
     """
+    about: Any = error
     possible: list[str] | None = getattr(error, "possibilities", None)
     if not possible:
         return error.format_message()
-    about: Any = error
     names = {one.strip("-"): one for one in possible}
     meant = nearest(about.option_name.strip("-"), names)
     return f"{about.message}" + ("" if meant is None else f"; did you mean {names[meant]}?")
@@ -112,19 +107,16 @@ def run() -> None:
 
 
 def _silence_engine() -> None:
-    """Let this program alone write to standard error.
-
-    A panic of the table engine writes there itself, and may quote cells.
-    """
+    # A panic of the table engine writes to standard error itself, and may quote cells: this program
+    # alone has it from here on.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     if sys.stderr is None:
         # Closed: what is said goes nowhere, not into the next file that is opened.
         sys.stderr = os.fdopen(os.dup(nowhere), "w", encoding="utf-8")
     else:
         sys.stderr.flush()
-        sys.stderr = os.fdopen(
-            os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1
-        )
+        own = os.dup(2)
+        sys.stderr = os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace", buffering=1)
     os.dup2(nowhere, 2)
     if nowhere != 2:
         os.close(nowhere)

@@ -9,7 +9,7 @@ import typer
 
 from offrecord.cli.files import Certificate, Original, PrivateList, Released
 from offrecord.cli.parameters import offering, whole
-from offrecord.cli.printing import Json, as_json_text, busy
+from offrecord.cli.printing import Json, busy, show
 
 
 @offering()
@@ -38,16 +38,9 @@ def verify(
     """
     from offrecord.verification import verify as check
 
+    given = {"private_list": private_list, "key_file": key_file, "original": original}
     with busy("verifying"):
-        verdict = check(
-            certificate,
-            released,
-            private_list=private_list,
-            key_file=key_file,
-            original=original,
-            seed=seed,
-            limits=dict(limits or ()),
-        )
-    typer.echo(as_json_text(verdict.to_dict()) if as_json else str(verdict))
+        verdict = check(certificate, released, **given, seed=seed, limits=dict(limits or ()))
+    show(as_json, verdict.to_dict(), verdict)
     if not verdict.is_verified:
         raise typer.Exit(1)

@@ -6,12 +6,10 @@ README.md here says where the data are from, and how policy.json was made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offrecord.errors import InputError
 from offrecord.text import aligned
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.mechanisms.base import Policy
     from offrecord.mechanisms.table_policy import TablePolicy
-    from offrecord.models.chain import MarkovChain
     from offrecord.tables.engines.memory import Release
     from offrecord.text import Progress
 
@@ -40,109 +37,38 @@ PRIVATE_HOURS = (
 EPSILON = 1.0
 DATASET = "offrecord demo: rain at JFK, July to December 2013"
 _SHOWN = 24  #: hours shown on each side of a private one
-_LETTERS = {"L": "L", "M": "M", "S": "S"}
 _COLUMNS: dict[str, Any] = {"value": "rain", "order": "time", "single_chain": True, "step": "1h"}
 
 
-@dataclass(frozen=True)
-class Files:
-    """What the demo writes into a folder; certificate and report lie beside the released table."""
-
-    folder: Path
-
-    @property
-    def model(self) -> Path:
-        """What was learned."""
-        return self.folder / "model.json"
-
-    @property
-    def released(self) -> Path:
-        """The redacted table."""
-        return self.folder / "released.csv"
-
-    @property
-    def report(self) -> Path:
-        """The release on one page."""
-        from offrecord.files import report_beside
-
-        return report_beside(self.released)
-
-    @property
-    def key(self) -> Path:
-        """The key: a real one lives in the user's data directory."""
-        return self.folder / "key" / "key.json"
-
-    def check(self, *, force: bool) -> None:
-        """Make the folder; InputError unless all could be written."""
-        from offrecord.files import check_outputs, check_writable
-
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"--output must be a folder, got the file {self.folder}")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        check_writable(self.model, force=force)
-        check_outputs(self.released, None, self.key, force=force)
-        check_writable(self.report, force=force)
-
-
-@dataclass(frozen=True, eq=False)
-class Done:
-    """What the demo came to."""
-
-    files: Files
-    fitted: Fit
-    release: Release
-    certificate: Path
-
-    def to_dict(self) -> dict[str, Any]:
-        """What --json prints."""
-        return {
-            "fit": self.fitted.summary(),
-            "redact": self.release.summary.to_dict(),
-            "model": str(self.files.model),
-            "output": str(self.files.released),
-            "certificate": str(self.certificate),
-            "report": str(self.files.report),
-        }
-
-
 def run(
-    folder: Path,
-    *,
-    force: bool,
-    say: Callable[[str], Any],
-    progress: Progress,
-) -> Done:
-    """Fit the first half of the year, redact the second, and say what happened."""
-    from offrecord.reports.report import report_of
-    from offrecord.tables.engines.memory import redact
+    folder: Path, *, force: bool, say: Callable[[str], Any], progress: Progress
+) -> dict[str, Any]:
+    """Fit the first half of the year, redact the second, and say what happened.
 
-    written = Files(folder)
-    written.check(force=force)
-    first, second = halves()
-    say(
-        f"Rain at JFK airport, hour by hour, 2013. {len(PRIVATE_HOURS)} hours between July and"
-        " December are off the record.\n"
-    )
-    fitted = learned(first)
-    fitted.save(written.model, force=force)
+    folder: where all is written. say: is called with each part of the text. The figures come back.
+    """
+    from offrecord.files import folder_made
+    from offrecord.reports.report import report_of
+
+    model, released, report = _outputs(folder)
+    # a real key lives in the user's data directory
+    key = folder / "key" / "key.json"
+    with folder_made(folder):
+        _check(model, released, report, key, force=force)
+        first, second = halves()
+        say(
+            f"Rain at JFK airport, hour by hour, 2013. {len(PRIVATE_HOURS)} hours between July and"
+            " December are off the record.\n"
+        )
+        fitted = learned(first)
+        fitted.save(model, force=force)
     say(
         f"1. fit learns from January to June ({fitted.records:,} records) which chains are"
         f" plausible: memory of {fitted.posterior.order} hours.\n"
     )
-    release = redact(
-        second,
-        private_list=_private_hours(),
-        model=fitted,
-        policy=shipped_policy(),
-        epsilon=EPSILON,
-        dataset=DATASET,
-        key_file=written.key,
-        accept=("another-release",) if force else (),
-        progress=progress,
-        **_COLUMNS,
-    )
-    certificate, _ = release.write(written.released, force=force)
-    report_of(release, certificate, written.released).write(written.report, force=force)
+    release = _released(second, fitted, key, force=force, progress=progress)
+    certificate, _ = release.write(released, force=force)
+    report_of(release, certificate, released).write(report, force=force)
     say(f"2. redact releases the rest of July to December ({second.height:,} records):\n")
     say(release.summary.figures())
     say("\n3. What an attacker can infer about a private hour, as odds between rain and none:\n")
@@ -151,9 +77,49 @@ def run(
     say(_around(release.frame))
     say("\n5. The paper's mechanisms, if rain were known to follow a chain of order 1:\n")
     say(_paper(first))
-    say(f"\nwritten: {written.model}, {written.released} and its certificate {certificate.name}")
-    say(f"The release on one page, for a browser: {written.report}")
-    return Done(written, fitted, release, certificate)
+    say(f"\nwritten: {model}, {released} and its certificate {certificate.name}")
+    say(f"The release on one page, for a browser: {report}")
+    written = {"model": model, "output": released, "certificate": certificate, "report": report}
+    figures = {"fit": fitted.summary(), "redact": release.summary.to_dict()}
+    return figures | {name: str(path) for name, path in written.items()}
+
+
+def _outputs(folder: Path) -> tuple[Path, Path, Path]:
+    """Model, released table and report; the certificate lies beside the table."""
+    from offrecord.files import report_beside
+
+    released = folder / "released.csv"
+    return folder / "model.json", released, report_beside(released)
+
+
+def _check(model: Path, released: Path, report: Path, key: Path, *, force: bool) -> None:
+    """InputError unless all could be written."""
+    from offrecord.files import check_outputs, check_writable
+
+    check_outputs(released, None, key, force=force)
+    for path in (model, report):
+        check_writable(path, force=force)
+
+
+def _released(
+    table: pl.DataFrame, fitted: Fit, key: Path, *, force: bool, progress: Progress
+) -> Release:
+    import polars as pl
+
+    from offrecord.tables.engines.memory import redact
+
+    return redact(
+        table,
+        private_list=pl.DataFrame({"time": PRIVATE_HOURS}),
+        model=fitted,
+        policy=shipped_policy(),
+        epsilon=EPSILON,
+        dataset=DATASET,
+        key_file=key,
+        accept=("another-release",) if force else (),
+        progress=progress,
+        **_COLUMNS,
+    )
 
 
 def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -194,12 +160,6 @@ def shipped_policy() -> TablePolicy:
         return TablePolicy.from_dict(read_json(path))
 
 
-def _private_hours() -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame({"time": PRIVATE_HOURS})
-
-
 def _odds(release: Release) -> str:
     """Bars of the odds after plain erasure and after the release, on a logarithmic scale."""
     from offrecord.text import odds
@@ -212,13 +172,12 @@ def _odds(release: Release) -> str:
 
 def _around(released: pl.DataFrame) -> str:
     """The hours around the private one of 15 August, a character each."""
-    hour = PRIVATE_HOURS[3]
     times = released["time"].to_list()
-    at = times.index(hour)
+    at = times.index(PRIVATE_HOURS[3])
     cells = ["·" if cell is None else str(cell) for cell in released["rain"].to_list()]
     cells[at] = "P"
-    begin = max(at - _SHOWN, 0)
-    return f"{times[begin]}  {''.join(cells[begin : at + _SHOWN + 1])}  {times[at + _SHOWN]}"
+    begin, end = at - _SHOWN, at + _SHOWN
+    return f"{times[begin]}  {''.join(cells[begin : end + 1])}  {times[end]}"
 
 
 def _paper(reference: pl.DataFrame) -> str:
@@ -226,32 +185,28 @@ def _paper(reference: pl.DataFrame) -> str:
     and for hours of rain, which records are redacted always, sometimes and never.
     """
     from offrecord.mechanisms import design
+    from offrecord.tables.reference import fit
     from offrecord.theory.problem import Problem
 
-    chain = _chain_of_order_1(reference)
+    chain = fit(reference, chain_order=1, epsilons=(EPSILON,), **_COLUMNS).chain
     problem = Problem(chain, n=2 * _SHOWN + 1, private=[_SHOWN + 1], epsilon=EPSILON)
     rows = [["mechanism", "regions around the private hour (P)", "expected redactions"]]
     for name in ("window", "3r-constant", "best-local", "owner"):
         policy = design(problem, name)
         redacted = problem.n * (1 - policy.utility)
         rows.append([name, _regions(policy), f"{redacted:.1f}"])
-    legend = "L: always redacted, M: redacted for some values or sometimes, S: never."
-    left_out = (
-        "A chain of order 1 leaves out what the longer memory above counts with: real rain"
-        " needs more."
+    return (
+        f"{aligned(rows)}\n"
+        "L: always redacted, M: redacted for some values or sometimes, S: never.\n"
+        "A chain of order 1 leaves out what the longer memory above counts with: real rain needs"
+        " more."
     )
-    return f"{aligned(rows)}\n{legend}\n{left_out}"
-
-
-def _chain_of_order_1(reference: pl.DataFrame) -> MarkovChain:
-    from offrecord.tables.reference import fit
-
-    return fit(reference, chain_order=1, epsilons=(EPSILON,), **_COLUMNS).chain
 
 
 def _regions(policy: Policy) -> str:
     """A character for each record; the owner's walk has no regions."""
-    regions = getattr(policy, "regions", None)
-    if regions is None:
+    from offrecord.mechanisms.local_policy import LocalPolicy
+
+    if not isinstance(policy, LocalPolicy):
         return "stops at a random distance on each side"
-    return "".join(_LETTERS.get(str(getattr(one, "value", one)), "P") for one in regions)
+    return "".join("P" if one == "private" else one for one in policy.regions)

@@ -38,8 +38,7 @@ def fig1() -> tuple[list[dict[str, Any]], float]:
     rows = [
         {
             "record": int(t) - private,
-            "side": "left" if t < private else "right",
-            "value": str(x),
+            "name": f"value {x}",
             "influence": float(influence[i, x]),
             "region": str(region[i]),
         }
