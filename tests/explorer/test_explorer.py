@@ -1,5 +1,7 @@
 """The explorer's API: what it answers is what the library computes, and only to its own page."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,9 @@ def test_what_is_wrong_is_said_beside_its_field(asked, state, field):
 
 def test_deep_and_broken_bodies(ask):
     deep = '{"model":' * 2000 + "1" + "}" * 2000
-    for body in (deep.encode(), b"{", b"[1]", b"null", b"\xed\xa0\x80"):
+    model = json.dumps(Model(KnownChains([THREE])).to_dict() | {"origin": "@"})
+    deeper = f'{{"model": {model}}}'.replace('"@"', "[" * 400 + "]" * 400)
+    for body in (deep.encode(), deeper.encode(), b"{", b"[1]", b"null", b"\xed\xa0\x80"):
         response = ask("POST", "/api/answer", content=body)
         assert response.status in (400, 422), body[:20]
         assert response.json["errors"]

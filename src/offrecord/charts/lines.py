@@ -71,8 +71,8 @@ def _chances(rows: Rows, along: str, names: Sequence[str], part: str = "") -> Sp
 
 
 def _parted(rows: Rows, along: str) -> Rows:
-    """The rows, each with its side: no line crosses the private record."""
-    return [row | {"side": row[along] > 0} for row in rows]
+    """The rows, each with the side that it is on: no line crosses the private record."""
+    return [{"side": row[along] > 0} | row for row in rows]
 
 
 # ---- regions
@@ -140,10 +140,11 @@ def influence_chart(
 ) -> Chart:
     """Fig. 1: the influence of each record on the private one, a line for each name.
 
-    rows: record, name, influence; low and high too where plausible chains differ; region where
-    regions are shaded. Infinite influence is not drawn. threshold: the level above which a record
-    leaks too much. names: of the lines, in order. along: what records count. name: of the
-    threshold. description: what the picture shows, in words.
+    rows: record, name, influence; side where records do not count from the private one; low and
+    high where plausible chains differ; region where regions are shaded. Infinite influence is not
+    drawn. threshold: the level above which a record leaks too much. names: of the lines, in order.
+    along: what records count. name: of the threshold. description: what the picture shows, in
+    words.
     """
     finite = _parted([row for row in rows if row["influence"] != float("inf")], "record")
     layers: list[Spec] = []

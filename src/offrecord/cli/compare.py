@@ -33,19 +33,17 @@ def compare(
     from offrecord.charts import check_picture
     from offrecord.files import check_writable, write_text
     from offrecord.paper.comparison import compare as compared
-    from offrecord.paper.comparison import mechanisms
     from offrecord.theory.problem import budget
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
-    chosen = mechanisms(mechanism.split(",") if mechanism else None, split_of(split))
+    chosen = mechanism.split(",") if mechanism else None
     if csv is not None:
         check_writable(csv, force=force)
     if picture is not None:
         check_picture(picture, force=force)
     check_all_apart({"--csv": csv, "--picture": picture}, {})
     problem = Described(epsilon=epsilons[0], **described).problem()
-    named = mechanism is not None
-    found = compared(problem, chosen, epsilons=epsilons, named=named, progress=bar)
+    found = compared(problem, chosen, epsilons=epsilons, **split_of(split), progress=bar)
     if csv is not None:
         write_text(csv, found.csv(), force=force)
     if picture is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -63,23 +64,18 @@ def curves(asked: AskedCurve) -> dict[str, Any]:
     last = next(one for one in _WIDEST if asked.epsilon <= one)
     budgets = [float(f"{last * step / _BUDGETS:.6g}") for step in range(1, _BUDGETS + 1)]
     rows, why = [], {}
-    chosen = designed(Asked(**asked.model_dump(exclude={"mechanisms"})).key)
+    chosen = designed(asked.key)
     for name in asked.mechanisms:
         try:
             for epsilon in budgets:
-                utility = _utility(_with(asked, name, epsilon))
+                other = asked.model_copy(update={"mechanism": name, "epsilon": epsilon})
+                utility = _utility(other.key)
                 rows.append({"epsilon": epsilon, "mechanism": name, "utility": utility})
         except InputError as error:
             why[name] = str(error)
     names = [name for name in MECHANISMS if any(row["mechanism"] == name for row in rows)]
     chart = utility_chart(rows, names[::-1], chosen=(asked.epsilon, chosen.utility))
     return {"picture": _shown(chart, "utility"), "rows": rows, "why": why}
-
-
-def _with(asked: AskedCurve, mechanism: str, epsilon: float) -> str:
-    """The key of the same state with another mechanism and budget."""
-    state = asked.model_dump(exclude={"mechanisms"})
-    return Asked(**state | {"mechanism": mechanism, "epsilon": epsilon}).key
 
 
 @lru_cache(maxsize=64)
@@ -107,51 +103,48 @@ def _shown(chart: Chart, name: str) -> dict[str, str]:
 
 
 def _influence(problem: Problem, secret: Secret, span: range) -> Chart:
-    rows: list[dict[str, Any]] = []
+    before, after = range(span.start, secret.first), range(secret.last + 1, span.stop)
+    rows = [
+        *_influences(problem, secret.first, before),
+        *_influences(problem, secret.last, after),
+    ]
     names = [f"value {label}" for label in problem.chain.labels]
-    for edge, sign in ((secret.first, -1), (secret.last, 1)):
-        records = np.array([one for one in span if (one - edge) * sign > 0], dtype=np.int64)
-        if not len(records):
-            continue
-        try:
-            influence = pointwise_influence(problem.chain, edge, records)
-        except InputError as error:  # values too rare to compute with
-            raise FieldError("model", str(error)) from None
-        named = regions(problem.chain, edge, records, problem.epsilon)
-        for record, values, region in zip(
-            records.tolist(), np.atleast_2d(influence).tolist(), named.tolist(), strict=True
-        ):
-            rows += [
-                {"record": record, "name": name, "influence": one, "region": region, "side": sign}
-                for name, one in zip(names, values, strict=True)
-            ]
     words = "Lines of influence by record and value, over the regions L, M and S."
     return influence_chart(rows, problem.epsilon, names, along="Record t", description=words)
 
 
+def _influences(problem: Problem, edge: int, span: range) -> Iterator[dict[str, Any]]:
+    """The influence of records on one side about the private record nearest to them."""
+    if not span:
+        return
+    chain, records = problem.chain, np.array(span)
+    try:
+        influence = pointwise_influence(chain, edge, records).tolist()
+    except InputError as error:  # values too rare to compute with
+        raise FieldError("model", str(error)) from None
+    named = regions(chain, edge, records, problem.epsilon).tolist()
+    for record, values, region in zip(span, influence, named, strict=True):
+        where = {"record": record, "side": record > edge, "region": region}
+        for label, one in zip(chain.labels, values, strict=True):
+            yield where | {"name": f"value {label}", "influence": one}
+
+
 def _profile(policy: Policy, secret: Secret, span: range) -> Chart:
     """What the mechanism withholds around the run."""
-    problem = policy.problem
-    labels = problem.chain.labels
-    if isinstance(policy, LocalPolicy):
-        names = [f"if its value is {label}" for label in labels]
-        rows = [
-            {"distance": distance, "name": name, "redaction": chance}
-            for record in span
-            if (distance := _distance(record, secret)) is not None
-            for name, chance in zip(names, policy.redaction[record - 1].tolist(), strict=True)
-        ]
-        return rule_chart(rows, names, description="Redaction probability by record and value.")
-    assert isinstance(policy, RulesPolicy)
-    setting, pair = shown_setting(policy.table)
-    return pair_picture(pair, problem.members, setting.place, labels)
-
-
-def _distance(record: int, secret: Secret) -> int | None:
-    """How far a record is from a run; None inside."""
-    if secret.first <= record <= secret.last:
-        return None
-    return record - secret.first if record < secret.first else record - secret.last
+    labels = policy.problem.chain.labels
+    if isinstance(policy, RulesPolicy):
+        setting, pair = shown_setting(policy.table)
+        return pair_picture(pair, policy.problem.members, setting.place, labels)
+    assert isinstance(policy, LocalPolicy)
+    names = [f"if its value is {label}" for label in labels]
+    beside = [(one, one - secret.first) for one in range(span.start, secret.first)]
+    beside += [(one, one - secret.last) for one in range(secret.last + 1, span.stop)]
+    rows = [
+        {"distance": distance, "name": name, "redaction": chance}
+        for record, distance in beside
+        for name, chance in zip(names, policy.redaction[record - 1].tolist(), strict=True)
+    ]
+    return rule_chart(rows, names, description="Redaction probability by record and value.")
 
 
 # ---- words

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Callable
-from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from threading import Thread
@@ -14,16 +13,21 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
 from offrecord.errors import InputError, in_python
 from offrecord.explorer.answers import answer, curves
-from offrecord.explorer.guard import Guard
-from offrecord.explorer.state import Asked, AskedCurve, FieldError
+from offrecord.explorer.guard import Guard, refusal
+from offrecord.explorer.state import Asked, AskedCurve
 
 ADDRESS = "127.0.0.1"
-_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+#: The page, and what it is made of: the path of each file, and its type.
+_PAGE = {
+    "/": ("index.html", "text/html"),
+    "/static/page.css": ("page.css", "text/css"),
+    "/static/page.js": ("page.js", "text/javascript"),
+    "/static/icon.svg": ("icon.svg", "image/svg+xml"),
+}
 
 
 def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
@@ -88,33 +92,17 @@ def application() -> FastAPI:
         """Utility of some mechanisms over ε, as a picture and as rows."""
         return curves(asked)
 
-    _add_page(app)
+    for path, (name, kind) in _PAGE.items():
+        content = files("offrecord.explorer").joinpath("page", name).read_bytes()
+        app.add_api_route(path, _static(content, kind), include_in_schema=False)
     return app
 
 
-def _add_page(app: FastAPI) -> None:
-    """The page, and what it is made of."""
+def _static(content: bytes, kind: str) -> Callable[[], Response]:
+    def static() -> Response:
+        return Response(content, media_type=kind)
 
-    @app.get("/", include_in_schema=False)
-    def page() -> HTMLResponse:
-        return HTMLResponse(_static("index.html"))
-
-    def served(name: str) -> None:
-        @app.get(f"/static/{name}", include_in_schema=False)
-        def static() -> Response:
-            return Response(_static(name), media_type=_TYPES[name.rpartition(".")[2]])
-
-    for name in ("page.css", "page.js", "icon.svg"):
-        served(name)
-
-
-@cache
-def _static(name: str) -> bytes:
-    return files("offrecord.explorer").joinpath("page", name).read_bytes()
-
-
-def _refuse(status: int, field: str | None, message: str) -> JSONResponse:
-    return JSONResponse({"errors": [{"field": field, "message": message}]}, status)
+    return static
 
 
 async def _unprocessable(_: Request, error: Exception) -> Response:
@@ -122,21 +110,17 @@ async def _unprocessable(_: Request, error: Exception) -> Response:
     first = error.errors()[0]
     place = [str(part) for part in first["loc"][1:]]
     if first["type"] == "json_invalid":
-        return _refuse(422, None, "the request is not JSON, or is truncated")
+        return refusal(422, "the request is not JSON, or is truncated")
     if first["type"] == "extra_forbidden":
-        return _refuse(422, None, f"no field is called {place[-1]!r:.60}")
+        return refusal(422, f"no field is called {place[-1]!r:.60}")
     message = first["msg"].removeprefix("Value error, ")
-    field = place[0] if place else None
-    return _refuse(422, field, message if field is None else f"{field}: {message}")
+    return refusal(422, ": ".join([*place[:1], message]), place[0] if place else None)
 
 
 async def _wrong_input(_: Request, error: Exception) -> Response:
-    field = error.field if isinstance(error, FieldError) else None
-    return _refuse(422, field, in_python(str(error)))
+    return refusal(422, in_python(str(error)), getattr(error, "field", None))
 
 
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = _refuse(error.status_code, None, str(error.detail))
-    said.headers.update(error.headers or {})
-    return said
+    return refusal(error.status_code, str(error.detail), headers=error.headers)

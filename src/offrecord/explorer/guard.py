@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Mapping
+from contextlib import suppress
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offrecord.explorer.state import LARGEST_MODEL
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HOSTS = ("127.0.0.1", "localhost")
 LARGEST_BODY = LARGEST_MODEL + (1 << 16)
@@ -28,34 +26,43 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_TOO_LARGE = (
+    413,
+    f"the request must have at most {LARGEST_BODY:,} bytes: a model file at most {LARGEST_MODEL:,}",
+)
+
+
+def refusal(
+    status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """What the page shows beside a field, or for the request as a whole."""
+    return JSONResponse({"errors": [{"field": field, "message": message}]}, status, headers)
 
 
 class Guard:
     """Refuses requests by Host, Origin, size and type; adds headers to every answer."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *added]}
+                MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = _refused(scope["method"], headers)
-        if refusal is not None:
-            await _say(with_headers, *refusal)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
             return
-        body = await _read(receive)
+        request = Request(scope, receive)
+        why = _refused(request)
+        body = await _body(request) if why is None else None
         if body is None:
-            await _say(with_headers, *_TOO_LARGE)
+            # what is left of the request is not read
+            answer = refusal(*(why or _TOO_LARGE), headers={"connection": "close"})
+            await answer(scope, receive, with_headers)
             return
         messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -65,51 +72,30 @@ class Guard:
         await self.app(scope, read_already, with_headers)
 
 
-async def _read(receive: Receive) -> bytes | None:
+async def _body(request: Request) -> bytes | None:
     """The whole body; None if it is larger than allowed, whatever its length was said to be."""
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > LARGEST_BODY:
-            return None
-        if not message.get("more_body", False):
-            return b"".join(parts)
+    body = b""
+    with suppress(ClientDisconnect):  # then nobody reads the answer either
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST_BODY:
+                return None
+    return body
 
 
-_TOO_LARGE = (
-    413,
-    f"the request must have at most {LARGEST_BODY:,} bytes: a model file at most {LARGEST_MODEL:,}",
-)
-
-
-def _refused(method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
+def _refused(request: Request) -> tuple[int, str] | None:
     """Why a request is not answered; None if it is."""
-    if headers.get(b"host", "").rpartition(":")[0] not in HOSTS and (
-        headers.get(b"host") not in HOSTS
-    ):
+    headers = request.headers
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:
         # another name that leads here may be another site's page (DNS rebinding)
         return 421, "the explorer answers to 127.0.0.1 and localhost alone"
-    origin = headers.get(b"origin")
-    if origin is not None and origin != f"http://{headers[b'host']}":
+    if origin not in (None, f"http://{host}"):
         return 403, "the explorer answers to its own page alone"
-    if method == "POST":
-        length = headers.get(b"content-length", "0")
+    if request.method == "POST":
+        length = headers.get("content-length", "0")
         if length.isdecimal() and len(length) < 20 and int(length) > LARGEST_BODY:
             return _TOO_LARGE
-        if headers.get(b"content-type", "").partition(";")[0].strip().lower() != "application/json":
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return 415, "the request must be application/json"
     return None
-
-
-async def _say(send: Send, status: int, message: str) -> None:
-    content = json.dumps({"errors": [{"field": None, "message": message}]}, ensure_ascii=False)
-    body = content.encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from offrecord.errors import InputError, in_python
 from offrecord.mechanisms import MECHANISMS
@@ -19,7 +19,6 @@ MOST_CONTEXTS = 8  #: of a model file; designs of every mechanism then take at m
 LARGEST_MODEL = 1 << 20  #: bytes of a model file
 _RAREST = 1e-6  # step from one value to the other
 _LONGEST_LABEL = 64
-_DEEPEST = 24  # lists and objects within each other
 _RANGE = r" *[0-9]{1,9}(-[0-9]{1,9})? *"
 
 
@@ -29,21 +28,6 @@ class FieldError(InputError):
     def __init__(self, field: str | None, message: str) -> None:
         super().__init__(message)
         self.field = field
-
-
-def _shallow(value: Any) -> Any:
-    """The value, unless objects stand in each other further than in any model file."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        inner = [one.values() if isinstance(one, dict) else one for one in level]
-        level = [one for some in inner for one in some if isinstance(one, (dict, list))]
-        if not level:
-            return value
-    raise ValueError("not a model file: lists within lists without end")
-
-
-def _model(value: Any) -> Any:
-    return _shallow(value) if isinstance(value, dict) else value
 
 
 _Chance = Annotated[float, Field(ge=_RAREST, le=1)]
@@ -62,7 +46,7 @@ class Asked(BaseModel):
 
     alpha: _Chance = 0.01
     beta: _Chance = 0.8
-    model: Annotated[dict[str, Any] | None, BeforeValidator(_model)] = None
+    model: dict[str, Any] | None = None
     n: Annotated[int, Field(ge=2, le=MOST_RECORDS)] = 10
     private: Annotated[str, Field(max_length=400, pattern=f"^{_RANGE}(,{_RANGE})*$")] = "1"
     epsilon: _Budget = 1.0
@@ -76,20 +60,18 @@ class Asked(BaseModel):
         if self.model is None:
             return MarkovChain.binary(self.alpha, self.beta)
         try:
-            json.dumps(self.model, ensure_ascii=False).encode()
+            json.dumps(self.model, ensure_ascii=False).encode()  # as the key of a design needs it
             chain = Model.from_dict(self.model).only_chain
         except UnicodeEncodeError:
-            raise FieldError(
-                "model", "not a model file: it holds text that is not Unicode"
-            ) from None
+            why = "not a model file: it holds text that is not Unicode"
+            raise FieldError("model", why) from None
         except InputError as error:
             raise FieldError("model", str(error)) from None
-        if chain.k**chain.order > MOST_CONTEXTS:
-            raise FieldError(
-                "model",
-                f"the model must have at most {MOST_CONTEXTS} values or contexts here, got"
-                f" {chain.k**chain.order}; offrecord design takes more",
-            )
+        contexts = chain.k**chain.order
+        if contexts > MOST_CONTEXTS:
+            most = f"at most {MOST_CONTEXTS} values or contexts here"
+            why = f"the model must have {most}, got {contexts}; offrecord design takes more"
+            raise FieldError("model", why)
         if max(len(str(label)) for label in chain.labels) > _LONGEST_LABEL:
             raise FieldError("model", f"labels must have at most {_LONGEST_LABEL} characters here")
         return chain
@@ -111,7 +93,7 @@ class Asked(BaseModel):
     @property
     def key(self) -> str:
         """All that a design depends on."""
-        return self.model_dump_json(exclude={"about", "seed"})
+        return self.model_dump_json(exclude={"about", "seed", "mechanisms"})
 
 
 class AskedCurve(Asked):

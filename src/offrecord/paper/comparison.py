@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
@@ -12,12 +12,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS, design, mechanism_named
 from offrecord.mechanisms.base import Mechanism
 from offrecord.paper.bounds import theorem2_as_printed
-from offrecord.text import (
-    Progress,
-    aligned,
-    followed,
-    unwatched,
-)
+from offrecord.text import Progress, aligned, followed, unwatched
 from offrecord.theory.problem import Problem
 
 #: The column of Theorem 2, which is a bound and no mechanism.
@@ -25,15 +20,6 @@ THEOREM2 = "Theorem 2 (printed bound)"
 _TITLE = "utility (expected share of records released)"
 
 Row: TypeAlias = Mapping[str, Any]
-
-
-def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> dict[str, Mechanism]:
-    """The mechanisms of these names, all without them; parameters go to those that have them."""
-    chosen = {}
-    for name in map(str.strip, names or MECHANISMS):
-        taken = parameters if name.startswith("3r-") else {}
-        chosen[name] = mechanism_named(name, **taken)
-    return chosen
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,21 +65,16 @@ class Comparison(Sequence[Row]):
 
         return utility_chart([dict(row) for row in self.rows], self.names)
 
-    # ---- for people
-
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.names)} mechanisms and bounds at {len(self.epsilons)} ε>"
 
     def __str__(self) -> str:
-        return "\n".join([_TITLE, aligned(self._table())])
-
-    def _table(self) -> list[list[str]]:
-        """Utility, a line for each ε and a column for each mechanism."""
         found = {(row["epsilon"], row["mechanism"]): row["utility"] for row in self.rows}
         lines = [["ε", *self.names]]
         for one in self.epsilons:
-            lines.append([f"{one:.6g}", *(_share(found.get((one, name))) for name in self.names)])
-        return lines
+            shares = [found.get((one, name)) for name in self.names]
+            lines.append([f"{one:.6g}", *("–" if it is None else f"{it:.4f}" for it in shares)])
+        return f"{_TITLE}\n{aligned(lines)}"
 
 
 def compare(
@@ -101,55 +82,57 @@ def compare(
     mechanisms: Mapping[str, Mechanism] | Iterable[str | Mechanism] | None = None,
     *,
     epsilons: Iterable[float] | None = None,
-    named: bool | None = None,
+    split: str | float | None = None,
     progress: Progress = unwatched,
 ) -> Comparison:
     """Mechanisms side by side for one problem: what each releases and leaks.
 
     mechanisms: some by name or as they are, of any kind; without them all that take the problem's
-    chain. epsilons: the privacy budgets, without them the problem's own. named: a mechanism that
-    does not take the chain is an error, as it is of those that are given; otherwise it is left out.
+    chain. epsilons: the privacy budgets, without them the problem's own. split: of the 3R
+    mechanisms that are named.
 
     Theorem 2 of the paper comes first where it applies; it is a bound as printed, and its leakage
     is None.
     """
-    required = mechanisms is not None if named is None else named
-    chosen = _by_name(mechanisms)
+    chosen = _by_name(MECHANISMS if mechanisms is None else mechanisms, split)
     budgets = [problem.epsilon] if epsilons is None else list(epsilons)
     if not budgets:
         raise InputError("epsilons must hold at least one privacy budget, got none")
     problems = [problem.with_epsilon(one) for one in budgets]
     rows: list[Row] = []
     for one in followed(problems, "comparing", progress):
-        rows += _rows(one, chosen, required=required)
+        rows += _rows(one, chosen, required=mechanisms is not None)
     return Comparison(tuple(rows))
 
 
 def _by_name(
-    given: Mapping[str, Mechanism] | Iterable[str | Mechanism] | None,
+    given: Mapping[str, Mechanism] | Iterable[str | Mechanism], split: str | float | None
 ) -> Mapping[str, Mechanism]:
     if isinstance(given, Mapping):
         return given
     if isinstance(given, str):
         raise InputError(f"mechanisms must be a list of them, got the text {given!r}")
-    asked = list(MECHANISMS) if given is None else list(given)
-    made = [mechanism_named(one) if isinstance(one, str) else one for one in asked]
+    made = [_named(one, split) if isinstance(one, str) else one for one in given]
     found = {one.name: one for one in made}
     if len(found) < len(made):
         raise InputError("two mechanisms have the same name: give a mapping from names to them")
     return found
 
 
-def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) -> list[Row]:
-    """A row for each mechanism."""
-    rows: list[Row] = []
+def _named(name: str, split: str | float | None) -> Mechanism:
+    has_split = split is not None and name.strip().startswith("3r-")
+    return mechanism_named(name.strip(), **({"split": split} if has_split else {}))
 
-    def add(name: str, utility: float, leakage: float | None) -> None:
+
+def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) -> Iterator[Row]:
+    """A row for each mechanism; those that do not take the chain are left out, or an error."""
+
+    def row(name: str, utility: float, leakage: float | None) -> Row:
         said = {"mechanism": name, "utility": utility, "leakage": leakage}
-        rows.append({"epsilon": problem.epsilon, **said})
+        return {"epsilon": problem.epsilon, **said}
 
     if problem.chain.is_paper_setting and len(problem.private) == 1:
-        add(THEOREM2, theorem2_as_printed(problem), None)
+        yield row(THEOREM2, theorem2_as_printed(problem), None)
     for name, mechanism in chosen.items():
         try:
             policy = design(problem, mechanism)
@@ -157,9 +140,4 @@ def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) 
             if required:
                 raise
             continue
-        add(name, policy.utility, policy.leakage)
-    return rows
-
-
-def _share(utility: float | None) -> str:
-    return "–" if utility is None else f"{utility:.4f}"
+        yield row(name, policy.utility, policy.leakage)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from offrecord.mechanisms import design
+from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.best_local.mechanism import BestLocal
+from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.chain import MarkovChain
@@ -17,13 +20,13 @@ from offrecord.theory.problem import Problem
 
 #: Where Fig. 2 is drawn.
 FIG2_EPSILONS = [round(0.01 * i, 2) for i in range(1, 351)]
+_DESIGNS: dict[str, Mechanism] = {
+    "3R, relaxation": ThreeRegion("relaxed"),
+    "3R, best constant q": ThreeRegion("constant"),
+    "best local mechanism (not in the paper)": BestLocal(),
+}
 #: What Fig. 2 draws.
-FIG2_NAMES = (
-    "data-independent bound (Theorem 2)",
-    "3R, relaxation",
-    "3R, best constant q",
-    "best local mechanism (not in the paper)",
-)
+FIG2_NAMES = ("data-independent bound (Theorem 2)", *_DESIGNS)
 
 
 def fig1() -> tuple[list[dict[str, Any]], float]:
@@ -36,14 +39,9 @@ def fig1() -> tuple[list[dict[str, Any]], float]:
     influence = pointwise_influence(chain, private, records)
     region = regions(chain, private, records, threshold)
     rows = [
-        {
-            "record": int(t) - private,
-            "name": f"value {x}",
-            "influence": float(influence[i, x]),
-            "region": str(region[i]),
-        }
-        for i, t in enumerate(records)
-        for x in (0, 1)
+        {"record": t - private, "name": f"value {x}", "influence": one, "region": name}
+        for t, both, name in zip(records.tolist(), influence.tolist(), region.tolist(), strict=True)
+        for x, one in enumerate(both)
     ]
     return rows, threshold
 
@@ -53,22 +51,18 @@ def fig2_problem(epsilon: float) -> Problem:
     return Problem(MarkovChain.binary(0.01, 0.8), n=10, private=[1], epsilon=epsilon)
 
 
-def fig2_utilities(epsilon: float) -> tuple[float, float, float, float]:
+def fig2_utilities(epsilon: float) -> list[float]:
     """The points of Fig. 2 at one ε, in the order of FIG2_NAMES."""
     problem = fig2_problem(epsilon)
-    return (
-        theorem2_as_printed(problem),
-        design(problem, ThreeRegion("relaxed")).utility,
-        design(problem, ThreeRegion("constant")).utility,
-        design(problem, BestLocal()).utility,
-    )
+    designed = [design(problem, mechanism).utility for mechanism in _DESIGNS.values()]
+    return [theorem2_as_printed(problem), *designed]
 
 
-def fig2(epsilons: list[float] | None = None) -> list[dict[str, Any]]:
+def fig2(epsilons: Sequence[float] = FIG2_EPSILONS) -> list[dict[str, Any]]:
     """Fig. 2: utility over ε."""
     return [
         {"epsilon": epsilon, "mechanism": name, "utility": utility}
-        for epsilon in (FIG2_EPSILONS if epsilons is None else epsilons)
+        for epsilon in epsilons
         for name, utility in zip(FIG2_NAMES, fig2_utilities(epsilon), strict=True)
     ]
 
@@ -76,15 +70,12 @@ def fig2(epsilons: list[float] | None = None) -> list[dict[str, Any]]:
 def fig3() -> tuple[list[dict[str, Any]], list[str]]:
     """Fig. 3: redaction probabilities of the value 0 at ε = 1."""
     problem = fig2_problem(1.0)
-    mechanisms: dict[str, BestWindow | ThreeRegion | BestLocal] = {
-        "window (MQM)": BestWindow(),
-        "3R, relaxation": ThreeRegion("relaxed"),
-        "3R, best constant q": ThreeRegion("constant"),
-        FIG2_NAMES[-1]: BestLocal(),
-    }
-    rows = [
-        {"record": t + 1, "name": name, "redaction": float(q)}
-        for name, mechanism in mechanisms.items()
-        for t, q in enumerate(mechanism.design(problem).redaction[:5, 0])
-    ]
-    return rows, list(mechanisms)
+    rows = []
+    for name, mechanism in {"window (MQM)": BestWindow(), **_DESIGNS}.items():
+        policy = mechanism.design(problem)
+        assert isinstance(policy, LocalPolicy)
+        rows += [
+            {"record": t, "name": name, "redaction": float(q)}
+            for t, q in enumerate(policy.redaction[:5, 0], start=1)
+        ]
+    return rows, ["window (MQM)", *_DESIGNS]

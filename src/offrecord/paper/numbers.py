@@ -57,10 +57,8 @@ class Check:
 
 def checks() -> Iterator[Check]:
     """Every number the paper states or plots, and Fig. 2 by independent ones."""
-    yield from _table1()
-    yield from _example1()
-    yield from _fig3()
-    yield from _fig2()
+    for part in (_table1, _example1, _fig3, _fig2):
+        yield from part()
 
 
 def _table1() -> Iterator[Check]:
@@ -90,11 +88,10 @@ def _example1() -> Iterator[Check]:
 def _fig3() -> Iterator[Check]:
     """What Fig. 3 plots: the redaction probabilities of the value 0 at ε = 1."""
     problem = fig2_problem(1.0)
-    relaxed, convex, constant = (
-        ThreeRegion(tuning).design(problem).redaction[:, 0]
-        for tuning in ("relaxed", "convex", "constant")
+    designs = (ThreeRegion("relaxed"), ThreeRegion("convex"), ThreeRegion("constant"), BestWindow())
+    relaxed, convex, constant, window = (
+        design.design(problem).redaction[:, 0] for design in designs
     )
-    window = BestWindow().design(problem).redaction[:, 0]
     for t, redacted in enumerate([1, 1, 1, 0, 0, 0, 0, 0, 0, 0]):
         yield _plotted(f"MQM, t = {t + 1} (the tight window)", redacted, window[t], 0.0)
     for t, value in ((1, 0.757414764826369), (2, 0.757414731740435)):
@@ -104,6 +101,7 @@ def _fig3() -> Iterator[Check]:
     for t in (1, 2):
         what = f"3R (numerical), grid of 1,000, t = {t + 1}"
         yield _plotted(what, 0.547547547547548, grid, 1e-12)
+    # the grid's point may lie up to one step above the smallest q
     yield _plotted("3R (numerical) against the smallest q", 547 / 999, constant[1], 1 / 999)
     for t in range(3, 10):
         yield _plotted(f"3R, t = {t + 1}", 0.0, max(relaxed[t], constant[t]), 0.0)
