@@ -71,7 +71,7 @@ _HOMES = {
     "errors": ("ChosenByValue", "InputError", "OffrecordWarning"),
     "models.chain": ("MarkovChain",),
     "models.file": ("Model", "load_model"),
-    "models.known": ("KnownChains",),
+    "models.promise": ("KnownChains",),
     "models.posterior": ("Posterior",),
     "fitting.fit": ("Fit",),
     "theory.problem": ("Problem", "Secret"),

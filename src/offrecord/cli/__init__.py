@@ -1,10 +1,12 @@
 """The command line. Each verb imports what it needs when it runs, so that --help answers at once.
 
-One verb a file: demo, fit, redact, design, compare, reproduce, answer, key; app lists them, running
-runs them. What they share, by question:
+app lists the verbs, running runs them. Verbs, and what they share, by question:
 
-parameters  options, in groups         files     which files are read and written
-chains      problems without a table   printing  results, notes and progress bars
+learning    look, fit                    parameters  options, in groups
+redact      redact                       files       which files are read and written
+released    verify, attack, report       printing    results, notes and progress bars
+problems    design, compare              keys        key, ledger, answer
+showing     demo, explore, reproduce
 """
 
 from offrecord.cli.running import main, run

@@ -6,21 +6,13 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.answer import answer
-from offrecord.cli.attack import attack
-from offrecord.cli.compare import compare
-from offrecord.cli.demo import demo
-from offrecord.cli.design import design
-from offrecord.cli.explore import explore
-from offrecord.cli.fit import fit
-from offrecord.cli.key import key
-from offrecord.cli.ledger import ledger
-from offrecord.cli.look import look
+from offrecord.cli.keys import answer, key, ledger
+from offrecord.cli.learning import fit, look
 from offrecord.cli.parameters import Grouped
+from offrecord.cli.problems import compare, design
 from offrecord.cli.redact import redact
-from offrecord.cli.report import report
-from offrecord.cli.reproduce import reproduce
-from offrecord.cli.verify import verify
+from offrecord.cli.released import attack, report, verify
+from offrecord.cli.showing import demo, explore, reproduce
 
 app = typer.Typer(
     name="offrecord",

@@ -24,20 +24,6 @@ Table = Annotated[
         " .ndjson.zst … too); or a folder or pattern of Parquet files.",
     ),
 ]
-Certificate = Annotated[
-    Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
-]
-Released = Annotated[
-    Path | None, typer.Argument(metavar="RELEASED", help="The released table, checked with it.")
-]
-PrivateList = Annotated[
-    Path | None,
-    typer.Option(help="The list of private records, where the certificate has none."),
-]
-Original = Annotated[
-    Path | None,
-    typer.Option(help="The table before it was redacted, for checks that need its values."),
-]
 
 
 def read_table(

@@ -52,28 +52,21 @@ _FLAGS = {"limits": "--limit"}
 # ---- what people write: typer's own readers say nothing of what they found
 
 
-def number(text: str) -> float:
-    """A number as a person writes it."""
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be a number, got {text!r}") from None
+def _reader(kind: Callable[[str], Any], accepted: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise typer.BadParameter(f"must be {accepted}, got {text!r}") from None
+
+    return read
 
 
-def whole(text: str) -> int:
-    """A whole number as a person writes it."""
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be a whole number, got {text!r}") from None
-
-
-def whole_or_auto(text: str) -> int | str:
-    """A whole number, or: auto."""
-    try:
-        return text if text == "auto" else int(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be auto or a whole number, got {text!r}") from None
+number = _reader(float, "a number")
+whole = _reader(int, "a whole number")
+whole_or_auto = _reader(
+    lambda text: text if text == "auto" else int(text), "auto or a whole number"
+)
 
 
 def names(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,22 +53,21 @@ def redact(
     """Redact a table: what is private and what would give it away. Writes the released table, its
     certificate and a report.
     """
-    from offrecord.tables.io.formats import read_list
-
     options["accept"] = options["accept"] or ()
     options["limits"] = dict(options["limits"] or ())
     asked = FileOptions(**options, progress=bar, say=noted)
-    report = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
-    places = _places(table, output, asked, report)
-    if isinstance(asked.private_list, (str, Path)):
-        asked = replace(asked, private_list=read_list(asked.private_list, _said(asked)))
-    engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
-    done, warnings = engine(places, asked)
+    page = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
+    if output is None and not asked.dry_run:
+        raise InputError("give --output FILE for the released table, or --dry-run")
+    output = None if asked.dry_run else output
+    asked = _checked(table, output, page, asked)
+    engine = _in_file if _is_streamed(stream, table, asked) else _in_memory
+    done, warnings = engine(table, output, asked)
     # The release is there by now: whatever becomes of its report, what it is is said.
-    fault = None if places.report is None else _report_fault(done, places, force=asked.force)
-    if fault is not None:
-        places = replace(places, report=None)
-    show(as_json, _content(done, warnings, places), _text(done, places))
+    fault = None if page is None else _report_fault(done, output, page, asked)
+    proof = None if asked.certificate is None else Path(asked.certificate)
+    written = {"output": output, "certificate": proof, "report": page if fault is None else None}
+    show(as_json, _content(done, warnings, written), _text(done, written))
     if fault is not None:
         failed(f"{fault}; the release and its certificate are there")
     if fault is not None or done.summary.is_refused:
@@ -76,21 +75,6 @@ def redact(
 
 
 # ---- where the table comes from, and where its release goes
-
-
-@dataclass(frozen=True)
-class _Places:
-    """Where a table comes from and its release goes; None for what is not written.
-
-    said: how the table is to be read.
-    """
-
-    table: Path
-    said: ReadOptions
-    output: Path | None = None
-    output_format: str | None = None
-    certificate: Path | None = None
-    report: Path | None = None
 
 
 def _report_place(
@@ -107,13 +91,15 @@ def _report_place(
     return report_beside(output)
 
 
-def _places(table: Path, output: Path | None, asked: FileOptions, report: Path | None) -> _Places:
-    """Where things are, checked before anything is read; InputError if they cannot be there."""
+def _checked(
+    table: Path, output: Path | None, report: Path | None, asked: FileOptions
+) -> FileOptions:
+    """What is asked, with the formats and the certificate's path that follow from names, and with
+    the list of private records read; InputError where something cannot be written.
+    """
     from offrecord.files import certificate_beside
+    from offrecord.tables.io.formats import read_list
 
-    if output is None and not asked.dry_run:
-        raise InputError("give --output FILE for the released table, or --dry-run")
-    output = None if asked.dry_run else output
     named = {"--private-list": asked.private_list, "--model": asked.model, "--policy": asked.policy}
     inputs = {"the input": table} | {
         name: Path(one) for name, one in named.items() if isinstance(one, (str, Path))
@@ -125,14 +111,17 @@ def _places(table: Path, output: Path | None, asked: FileOptions, report: Path |
     outputs = {"--output": output, name: certificate, "--report": report}
     check_all_apart(outputs, inputs)
     check_outside(outputs, table)
-    places = _Places(table, said_of(table, asked.private_list, _said(asked)))
+    keys, said = asked.private_list, _said(asked)
+    own = said_of(table, keys, said)
     if output is None or certificate is None:
-        return places
-    kind = _output_format(output, asked.format)
-    _check_writable(output, certificate, report, asked)
-    return replace(
-        places, output=output, output_format=kind, certificate=certificate, report=report
-    )
+        kind = certificate = None
+    else:
+        kind = _output_format(output, asked.format)
+        _check_writable(output, certificate, report, asked)
+    if isinstance(keys, (str, Path)):
+        keys = read_list(keys, said)
+    found = replace(asked, **vars(own))
+    return replace(found, output_format=kind, certificate=certificate, private_list=keys)
 
 
 def _output_format(path: Path, named: str | None) -> str:
@@ -150,7 +139,6 @@ def _output_format(path: Path, named: str | None) -> str:
 def _check_writable(
     output: Path, certificate: Path, report: Path | None, asked: FileOptions
 ) -> None:
-    """InputError unless all could be written, apart from the key."""
     from offrecord.files import check_apart, check_outputs
     from offrecord.release.keys import default_key_file
     from offrecord.reports.report import check_report
@@ -171,7 +159,7 @@ def _said(asked: FileOptions) -> ReadOptions:
 # ---- the engines: what each makes, and of what it warns
 
 
-def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bool:
+def _is_streamed(stream: bool | None, table: Path, asked: FileOptions) -> bool:
     """Whether a table goes through part by part: if a person says so, or it is too large."""
     from offrecord.tables.guarding import memory_size
     from offrecord.tables.io.formats import table_file
@@ -179,48 +167,48 @@ def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bo
     if stream is not None or asked.fit or asked.single_chain:
         return bool(stream)
     # a table takes its size again while it is worked on
-    return table_file(places.table, places.said).exceeds(memory_size() // 2, a_row=80)
+    return table_file(table, _said(asked)).exceeds(memory_size() // 2, a_row=80)
 
 
-def _in_file(places: _Places, asked: FileOptions) -> tuple[Streamed, list[str]]:
+def _in_file(table: Path, output: Path | None, asked: FileOptions) -> tuple[Streamed, list[str]]:
     from offrecord.tables.engines.stream import redact_file
 
-    where: dict[str, Any] = {
-        "output_format": places.output_format,
-        "certificate": places.certificate,
-    }
-    asked = replace(asked, **vars(places.said), **where)
-    made = redact_file(places.table, places.output, **vars(asked))
+    made = redact_file(table, output, **vars(asked))
     return made, [*made.summary.warnings]
 
 
-def _in_memory(places: _Places, asked: FileOptions) -> tuple[Release, list[str]]:
+def _in_memory(table: Path, output: Path | None, asked: FileOptions) -> tuple[Release, list[str]]:
     keep = list(asked.keep or ())
     columns = columns_read(asked.value, asked.order, asked.by, asked.private)
     text = [asked.value, *([] if asked.keep_all else keep)]
-    frame = read_table(places.table, [*columns, *keep], places.said, text=text)
+    frame = read_table(table, [*columns, *keep], _said(asked), text=text)
     from offrecord.tables.engines.memory import redact as redact_table
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
     release = redact_table(frame, remember=False, **options)
     warnings = [*release.summary.warnings]
-    if places.output is not None:
-        kind, certificate, force = places.output_format, places.certificate, asked.force
-        warnings += release.write(places.output, format=kind, certificate=certificate, force=force)[
-            1
-        ]
+    if output is not None:
+        kind, certificate = asked.output_format, asked.certificate
+        where = release.write(output, format=kind, certificate=certificate, force=asked.force)
+        warnings += where[1]
     return release, warnings
 
 
-def _report_fault(done: Release | Streamed, places: _Places, *, force: bool) -> str | None:
+# ---- the report
+
+
+def _report_fault(
+    done: Release | Streamed, output: Path | None, report: Path, asked: FileOptions
+) -> str | None:
     """Write the report of a release that is there; what went wrong, if something did, and then no
     page of an older one stays.
     """
     from offrecord.files import remove_page
 
-    assert places.report is not None
+    assert output is not None
+    assert asked.certificate is not None
     try:
-        return _write_report(done, places, places.report, force=force)
+        return _write_report(done, output, Path(asked.certificate), report, force=asked.force)
     except InputError as error:
         fault = str(error)
     except (KeyboardInterrupt, SystemExit):
@@ -229,23 +217,21 @@ def _report_fault(done: Release | Streamed, places: _Places, *, force: bool) -> 
         if os.environ.get("OFFRECORD_TRACEBACK"):
             raise
         fault = f"the report was not made: {fault_of(error)}. Please report it with this line"
-    remove_page(places.report)
+    remove_page(report)
     return fault
 
 
 def _write_report(
-    done: Release | Streamed, places: _Places, report: Path, *, force: bool
+    done: Release | Streamed, output: Path, certificate: Path, report: Path, *, force: bool
 ) -> str | None:
-    """Write it unless another run has put another release into its place, which is said."""
     from offrecord.files import locked_folder
     from offrecord.reports.report import report_of
 
-    assert places.certificate is not None
-    page = report_of(done, places.certificate, places.output)
+    page = report_of(done, certificate, output)
     _ = page.html  # drawing takes a second: not while others wait for the lock
     # Releases are renamed into place one after the other, under this lock.
-    with locked_folder((places.output or places.certificate).parent):
-        if not page.is_of(places.certificate):
+    with locked_folder(output.parent):
+        if not page.is_of(certificate):
             return "the report was not written: another run has overwritten the release"
         page.write(report, force=force)
     return None
@@ -253,23 +239,27 @@ def _write_report(
 
 # ---- what is said
 
+_Written = dict[str, Path | None]  #: which files were written; no output in a dry run
 
-def _content(done: Release | Streamed, warnings: list[str], places: _Places) -> dict[str, Any]:
+
+def _content(done: Release | Streamed, warnings: list[str], written: _Written) -> dict[str, Any]:
     """What --json prints."""
     content = done.summary.to_dict() | {"warnings": warnings}
-    if places.output is not None:
-        content |= {"output": str(places.output), "certificate": str(places.certificate)}
-        content |= {"report": None if places.report is None else str(places.report)}
+    if written["output"] is not None:
+        content |= {name: one and str(one) for name, one in written.items()}
     fitted = getattr(done, "fit", None)  # streams learn nothing
     return content if fitted is None else content | {"fit": fitted.summary()}
 
 
-def _text(done: Release | Streamed, places: _Places) -> str:
+def _text(done: Release | Streamed, written: _Written) -> str:
     """A release in a few lines, and which files were written: those beside the output by name."""
-    figures = done.summary.figures()
-    if places.output is None:
+    figures, output = done.summary.figures(), written["output"]
+    if output is None:
         return figures
-    folder = places.output.resolve().parent
-    others = [one for one in (places.certificate, places.report) if one is not None]
-    names = [one.name if one.resolve().parent == folder else str(one) for one in others]
-    return f"{figures}\n\nwritten: {', '.join([str(places.output), *names])}"
+    folder = output.resolve().parent
+    named = [
+        one.name if one is not output and one.resolve().parent == folder else str(one)
+        for one in written.values()
+        if one is not None
+    ]
+    return f"{figures}\n\nwritten: {', '.join(named)}"

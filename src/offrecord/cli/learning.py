@@ -1,4 +1,4 @@
-"""The verb fit."""
+"""The verbs that learn from a table: look, fit."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ from offrecord.cli.files import (
 from offrecord.cli.parameters import cuts, offering
 from offrecord.cli.printing import Json, busy, show
 from offrecord.tables.options import EPSILONS
+
+
+@offering()
+def look(table: Table, as_json: Json = False, **asked: Any) -> None:
+    """Look at a table: what its columns seem to be, and the fit and redact commands to run next."""
+    from offrecord.tables.look import look as look_at
+
+    found = look_at(table, **asked)
+    show(as_json, found.to_dict(), found)
 
 
 @offering()

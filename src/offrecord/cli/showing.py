@@ -1,4 +1,4 @@
-"""The verb reproduce."""
+"""The verbs that show what there is: demo, explore, reproduce."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from offrecord.cli.parameters import offering
+from offrecord.cli.parameters import offering, whole
 from offrecord.cli.printing import Json, bar, show
 from offrecord.text import aligned, followed
 
@@ -16,6 +16,47 @@ if TYPE_CHECKING:
     from offrecord.charts import Chart
     from offrecord.paper.errata import Erratum
     from offrecord.paper.numbers import Check
+
+
+@offering()
+def demo(
+    force: bool,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for what it writes.")
+    ] = Path("offrecord-demo"),
+    as_json: Json = False,
+) -> None:
+    """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact, certify,
+    report.
+    """
+    from offrecord.demo import run
+
+    said: list[str] = []
+    say = said.append if as_json else typer.echo  # each part when it is done
+    content = run(output, force=force, say=say, progress=bar)
+    if as_json:
+        show(as_json, content, "")
+
+
+def explore(
+    port: Annotated[
+        int,
+        typer.Option(parser=whole, metavar="NUMBER", help="Port on 127.0.0.1; 0 takes any."),
+    ] = 8750,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """A page on this machine alone that shows what a design does while sliders move."""
+    from offrecord.charts import check_drawable
+    from offrecord.explorer.app import serve
+
+    def say(url: str) -> None:
+        show(as_json, {"address": url}, f"{url} (Ctrl-C ends it)")
+
+    check_drawable()
+    serve(port, open_browser=not no_browser, say=say)
 
 
 @offering()

@@ -1,0 +1,225 @@
+"""The verbs about a chain without a table: design, compare."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from offrecord.cli.files import check_all_apart
+from offrecord.cli.parameters import number, offering, whole
+from offrecord.cli.printing import Json, bar, busy, show
+from offrecord.errors import InputError
+from offrecord.mechanisms import MECHANISMS
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.base import Mechanism, Policy
+    from offrecord.mechanisms.table_policy import TablePolicy
+    from offrecord.models.chain import MarkovChain
+    from offrecord.models.promise import Promise
+    from offrecord.theory.problem import Problem
+
+_ALPHA = "P(0→1) of a chain with two values, in (0, 1]."
+_PRIVATE = "Private records, counted from 1: 3,7 or 10-12."
+_SPLIT = "3R: the left side's share of ε: best, even, or a number from 0 to 1."
+
+_Split = Annotated[str | None, typer.Option(help=_SPLIT)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Described:
+    """A problem as a person describes it; the fields are parameters of the verbs."""
+
+    epsilon: float
+    protect: str
+    exact_model: bool
+    n: Annotated[
+        int | None, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")
+    ] = None
+    private: Annotated[str | None, typer.Option(help=_PRIVATE)] = None
+    alpha: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help=_ALPHA)] = (
+        None
+    )
+    beta: Annotated[
+        float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
+    ] = None
+    model: Annotated[
+        Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")
+    ] = None
+
+    def problem(self) -> Problem:
+        """The problem; InputError for a description that is wrong."""
+        from offrecord.theory.problem import Problem, listed_records
+
+        if self.n is None or self.private is None:
+            raise InputError("give --n and --private")
+        chain, models = self._chain()
+        private = listed_records(self.private, self.n)
+        return Problem(chain, self.n, private, self.epsilon, self.protect, models=models)
+
+    def _chain(self) -> tuple[MarkovChain, Promise | None]:
+        """The chain that utility is computed under, and the chains that leakage is judged over;
+        None for the chain alone.
+        """
+        from offrecord.models.chain import MarkovChain
+        from offrecord.models.file import load_model
+
+        if self.model is None:
+            if self.alpha is None or self.beta is None:
+                raise InputError("give --alpha and --beta, or --model FILE")
+            return MarkovChain.binary(self.alpha, self.beta), None
+        if self.alpha is not None or self.beta is not None:
+            raise InputError("give either --model or --alpha and --beta, not both")
+        promise = load_model(self.model).promise
+        return promise.chain, None if self.exact_model else promise
+
+
+def _split(text: str | None) -> dict[str, Any]:
+    """The `split` argument of the 3R mechanisms."""
+    if text is None:
+        return {}
+    try:
+        return {"split": float(text)}
+    except ValueError:
+        return {"split": text}
+
+
+#: What only a chain without a table has.
+_ONE_CHAIN = ("n", "private", "alpha", "beta")
+
+
+@offering(_Described)
+def design(
+    force: bool,
+    table: Annotated[
+        bool,
+        typer.Option(
+            "--table",
+            help="Rules for every setting of a table, which redact --policy takes; needs --model"
+            " and --output.",
+        ),
+    ] = False,
+    mechanism: Annotated[
+        str,
+        typer.Option(help=f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}."),
+    ] = "best-local",
+    split: _Split = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")
+    ] = None,
+    as_json: Json = False,
+    **described: Any,
+) -> None:
+    """Regions, redaction probabilities, exact leakage and utility for a chain; no data needed."""
+    from offrecord.files import check_writable
+    from offrecord.mechanisms import mechanism_named
+
+    chosen = mechanism_named(mechanism, **_split(split))
+    if output is not None:
+        check_writable(output, force=force)
+    policy: Policy | TablePolicy
+    if table:
+        policy = _of_table(chosen, described, output)
+        content = {name: it for name, it in policy.to_dict().items() if name != "rules"}
+        show(as_json, content, _shown(policy))
+    else:
+        policy = _of_chain(chosen, described)
+        show(as_json, policy.summary(), policy)
+    sys.stdout.flush()  # if nobody can read it, nothing is saved either
+    if output is not None:
+        policy.save(output, force=force)
+
+
+def _of_chain(mechanism: Mechanism, described: dict[str, Any]) -> Policy:
+    from offrecord.mechanisms import design as design_policy
+
+    problem = _Described(**described).problem()
+    with busy("designing"):
+        return design_policy(problem, mechanism)
+
+
+def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | None) -> TablePolicy:
+    """The rules of every setting at every place of a model."""
+    from offrecord.mechanisms.design_table import design_table
+    from offrecord.mechanisms.rules import SETTINGS, Setting
+    from offrecord.models.file import load_model
+    from offrecord.models.promise import KnownChains
+    from offrecord.models.posterior import Posterior
+
+    given = [name for name in _ONE_CHAIN if described[name] is not None]
+    if given:
+        raise InputError(f"--{given[0]} is for one chain without a table: leave --table out")
+    if described["model"] is None or output is None:
+        raise InputError("--table needs --model FILE and --output FILE")
+    promise = load_model(described["model"]).promise
+    if described["exact_model"] and isinstance(promise, Posterior):
+        promise = KnownChains([promise.chain])
+    places = range(promise.mean.place_count)
+    settings = [Setting(kind, place) for kind in SETTINGS for place in places]
+    epsilon, protect = described["epsilon"], described["protect"]
+    return design_table(mechanism, promise, epsilon, protect, settings, bar)
+
+
+def _shown(policy: TablePolicy) -> str:
+    """A policy in two lines."""
+    from offrecord.text import many
+
+    lines = [f"{policy.mechanism}: rules for {len(policy.rules)} settings, ε = {policy.epsilon:g}"]
+    if policy.validation is not None:
+        found = policy.validation
+        lines.append(f"{many(found.drawn, 'chain')} judged: {found.above:,} exceed ε")
+    return "\n".join(lines)
+
+
+@offering(_Described)
+def compare(
+    epsilon: Annotated[
+        str, typer.Option(help="Privacy budgets: 0.1,0.5,1 or from:to:count such as 0.1:3:30.")
+    ],
+    force: bool,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Mechanisms to compare, by comma; all without it.")
+    ] = None,
+    split: _Split = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the table here.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw it here: .svg, .png or .html.")] = None,
+    as_json: Json = False,
+    **described: Any,
+) -> None:
+    """Mechanisms side by side over a range of ε, for a chain: as a table, CSV or picture."""
+    from offrecord.charts import check_picture
+    from offrecord.files import check_writable, write_text
+    from offrecord.paper.comparison import compare as compared
+    from offrecord.theory.problem import budget
+
+    epsilons = [budget(value) for value in _epsilons(epsilon)]
+    chosen = mechanism.split(",") if mechanism else None
+    if csv is not None:
+        check_writable(csv, force=force)
+    if picture is not None:
+        check_picture(picture, force=force)
+    check_all_apart({"--csv": csv, "--picture": picture}, {})
+    problem = _Described(epsilon=epsilons[0], **described).problem()
+    found = compared(problem, chosen, epsilons=epsilons, **_split(split), progress=bar)
+    if csv is not None:
+        write_text(csv, found.csv(), force=force)
+    if picture is not None:
+        found.chart().write(picture, force=force)
+    show(as_json, {"n": problem.n, "private": problem.private, "results": found.rows}, found)
+
+
+def _epsilons(text: str) -> list[float]:
+    accepted = "--epsilon must be numbers such as 0.1,0.5,1 or from:to:count such as 0.1:3:30"
+    try:
+        if ":" not in text:
+            return [float(part) for part in text.split(",")]
+        low, high, count = text.split(":")
+        start, stop, steps = float(low), float(high), int(count)
+    except ValueError:
+        raise InputError(f"{accepted}, got {text!r}") from None
+    if not (2 <= steps <= 10_000 and 0 <= start < stop < float("inf")):
+        raise InputError(f"{accepted}, with 2 to 10,000 values from low to high, got {text!r}")
+    return [start + (stop - start) * i / (steps - 1) for i in range(steps)]

@@ -1,0 +1,140 @@
+"""The verbs about a release that is there: verify, attack, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from offrecord.cli.files import check_all_apart
+from offrecord.cli.parameters import offering, whole
+from offrecord.cli.printing import Json, busy, show, warned
+
+_Certificate = Annotated[
+    Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
+]
+_Released = Annotated[
+    Path | None, typer.Argument(metavar="RELEASED", help="The released table, checked with it.")
+]
+_PrivateList = Annotated[
+    Path | None,
+    typer.Option(help="The list of private records, where the certificate has none."),
+]
+_Original = Annotated[
+    Path | None,
+    typer.Option(help="The table before it was redacted, for checks that need its values."),
+]
+
+
+@offering()
+def verify(
+    certificate: _Certificate,
+    released: _Released = None,
+    private_list: _PrivateList = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="The publisher's key: every coin is drawn again.")
+    ] = None,
+    original: _Original = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw plausible chains from this seed, for tests; else from the machine's own"
+            " randomness.",
+            parser=whole,
+            metavar="NUMBER",
+        ),
+    ] = None,
+    as_json: Json = False,
+    limits: Any = None,
+) -> None:
+    """Check a certificate by code of its own, under plausible chains drawn anew: exit 0 if it
+    holds, 1 if it does not.
+    """
+    from offrecord.verification import verify as check
+
+    given = {"private_list": private_list, "key_file": key_file, "original": original}
+    with busy("verifying"):
+        verdict = check(certificate, released, **given, seed=seed, limits=dict(limits or ()))
+    show(as_json, verdict.to_dict(), verdict)
+    if not verdict.is_verified:
+        raise typer.Exit(1)
+
+
+@offering()
+def attack(
+    released: Annotated[Path, typer.Argument(metavar="RELEASED", help="The released table.")],
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="Its certificate.  [default: RELEASED.certificate.json]"),
+    ] = None,
+    private_list: _PrivateList = None,
+    original: _Original = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit 1 if any attacker finds more than ε."),
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the ratios of all secrets: .svg, .png or .html.")
+    ] = None,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Infer private records from a release as anyone could, and as some who know more: exit 0 if
+    what is promised holds, 1 if it does not.
+    """
+    from offrecord.attacks import attack as attacked
+    from offrecord.charts import check_picture
+
+    force, limits = options["force"], dict(options["limits"] or ())
+    if picture is not None:
+        check_picture(picture, force=force)
+    given = {"certificate": certificate, "private_list": private_list, "original": original}
+    with busy("attacking"):
+        found = attacked(released, **given, limits=limits)
+    if picture is not None:
+        found.plot().write(picture, force=force)
+    show(as_json, found.to_dict(), found)
+    if not found.holds or (strict and found.exceeded):
+        raise typer.Exit(1)
+
+
+@offering()
+def report(
+    certificate: _Certificate,
+    force: bool,
+    released: _Released = None,
+    private_list: _PrivateList = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The page (.html).  [default: RELEASED.report.html]",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """A release on one page, from its files, after they are verified: exit 0 if they are, 1 if they
+    do not hold, which the page then says first.
+    """
+    from offrecord.files import report_beside
+    from offrecord.reports.report import check_report
+    from offrecord.reports.report import report as reported
+
+    table = released or certificate.with_name(certificate.name.removesuffix(".certificate.json"))
+    page = report_beside(table) if output is None else output
+    inputs = {"CERTIFICATE": certificate, "RELEASED": released, "--private-list": private_list}
+    check_all_apart({"--output": page}, inputs)
+    check_report(page, force=force)
+    with busy("reporting"):
+        made = reported(certificate, released, private_list=private_list)
+        made.write(page, force=force)
+    show(as_json, made.to_dict() | {"report": str(page)}, f"{made.lead}\n\nwritten: {page}")
+    problems = made.problems
+    if problems and not as_json:
+        reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
+        verb = "CANNOT BE JUDGED" if made.is_unjudged else "does NOT VERIFY"
+        warned(f"the certificate {verb} ({reasons}): the page says so first")
+    if problems:
+        raise typer.Exit(1)
