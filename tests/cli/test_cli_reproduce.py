@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from offrecord import paper
+from offrecord.paper import figures, numbers
 
 
 def test_reproduce_writes_the_figures_and_agrees(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(paper, "FIG2_EPSILONS", [0.5, 1.0])
+    monkeypatch.setattr(figures, "FIG2_EPSILONS", [0.5, 1.0])
     code, out, _ = run("reproduce", "-o", tmp_path / "figures", "--json")
     content = json.loads(out)
     assert (code, content["failed"]) == (0, 0)
@@ -22,9 +22,9 @@ def test_reproduce_writes_the_figures_and_agrees(run, tmp_path, monkeypatch):
 
 
 def test_reproduce_exits_1_if_a_number_disagrees(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(paper, "FIG2_EPSILONS", [0.5, 1.0])
-    wrong = paper.Check("Fig. 2", "made up", 0.5, 0.6, 1e-3)
-    monkeypatch.setattr(paper, "checks", lambda: [wrong])
+    monkeypatch.setattr(figures, "FIG2_EPSILONS", [0.5, 1.0])
+    wrong = numbers.Check("Fig. 2", "made up", 0.5, 0.6, 1e-3)
+    monkeypatch.setattr(numbers, "checks", lambda: [wrong])
     code, out, _ = run("reproduce", "-o", tmp_path / "f")
     assert code == 1
     assert "DISAGREES" in out

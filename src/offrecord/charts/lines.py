@@ -114,7 +114,6 @@ def _shades(found: Rows, legend: Spec | None) -> Spec:
 
 
 def _lettered(found: Rows) -> list[Spec]:
-    """A shade for each region, with its letter where it fits."""
     width = found[-1]["to"] - found[0]["from"] if found else 0.0
     letters = [
         one | {"middle": (one["from"] + one["to"]) / 2}
@@ -193,7 +192,6 @@ def utility_chart(
 
 
 def _percents(rows: Rows) -> str:
-    """As many digits as the ticks need."""
     shares = [row["utility"] for row in rows]
     spread = max(shares) - min(shares) if shares else 1.0
     return ".0%" if spread > 0.05 else ".1%" if spread > 0.005 else ".2%"
@@ -206,7 +204,6 @@ def _diamond(epsilon: float, utility: float) -> Spec:
 
 
 def _words(rows: Rows, names: Sequence[str]) -> str:
-    """From which share each line rises to which."""
     said = []
     for name in names:
         mine = sorted((row["epsilon"], row["utility"]) for row in rows if row["mechanism"] == name)

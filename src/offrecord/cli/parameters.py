@@ -123,7 +123,6 @@ def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
 
 
 def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters that a function annotates for the command line, by name."""
     return {
         name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, one in inspect.signature(function, eval_str=True).parameters.items()
@@ -132,7 +131,6 @@ def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _parameter(option: Field[Any]) -> inspect.Parameter:
-    """An option of `redact` as a parameter of a verb."""
     plain = Path | None if "Path" in str(option.type) else str | None
     kind, reading = _WRITTEN.get(str(option.type), (plain, {}))
     metavar = option.metadata["metavar"]
@@ -169,7 +167,6 @@ class Grouped(TyperCommand):
 
 
 def _group(parameter: Any) -> str:
-    """The group that a parameter is listed in."""
     if parameter.param_type_name == "argument":
         return "arguments"
     return next((name for name, those in GROUPS.items() if parameter.name in those), "advanced")

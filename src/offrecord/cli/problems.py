@@ -142,7 +142,6 @@ def _of_chain(mechanism: Mechanism, described: dict[str, Any]) -> Policy:
 
 
 def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | None) -> TablePolicy:
-    """The rules of every setting at every place of a model."""
     from offrecord.mechanisms.design_table import design_table
     from offrecord.mechanisms.rules import SETTINGS, Setting
     from offrecord.models.file import load_model
@@ -164,7 +163,6 @@ def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | No
 
 
 def _shown(policy: TablePolicy) -> str:
-    """A policy in two lines."""
     from offrecord.text import many
 
     lines = [f"{policy.mechanism}: rules for {len(policy.rules)} settings, ε = {policy.epsilon:g}"]

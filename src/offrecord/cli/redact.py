@@ -125,7 +125,6 @@ def _checked(
 
 
 def _output_format(path: Path, named: str | None) -> str:
-    """By the ending of the output's name, else the one that is named."""
     from offrecord.tables.io.formats import written_format
 
     try:
@@ -243,7 +242,6 @@ _Written = dict[str, Path | None]  #: which files were written; no output in a d
 
 
 def _content(done: Release | Streamed, warnings: list[str], written: _Written) -> dict[str, Any]:
-    """What --json prints."""
     content = done.summary.to_dict() | {"warnings": warnings}
     if written["output"] is not None:
         content |= {name: one and str(one) for name, one in written.items()}

@@ -46,7 +46,6 @@ def main(arguments: Iterable[str] | None = None) -> int:
 
 
 def _ended(error: BaseException) -> int:
-    """The exit code of what ended by an error, which is said."""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):  # whoever would read about it has gone

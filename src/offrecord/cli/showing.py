@@ -70,16 +70,17 @@ def reproduce(
     """Every number, table and figure of the paper beside the paper's value; exit 1 if anything
     disagrees.
     """
-    from offrecord import paper
     from offrecord.charts import check_picture
     from offrecord.files import folder_made
+    from offrecord.paper.errata import errata as found_errata
+    from offrecord.paper.numbers import checks as found_checks
 
     files = [output / f"fig{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")]
     with folder_made(output):
         for file in files:
             check_picture(file, force=force)
-        checks = list(followed(list(paper.checks()), "numbers", bar))
-        errata = list(paper.errata())
+        checks = list(followed(list(found_checks()), "numbers", bar))
+        errata = list(found_errata())
         charts = _figures()
         for index, file in enumerate(files):
             charts[index // 2].write(file, force=force)
@@ -101,25 +102,23 @@ def reproduce(
 
 
 def _figures() -> list[Chart]:
-    """Figs. 1 to 3, drawn from what was computed."""
-    from offrecord import paper
     from offrecord.charts import influence_chart, redaction_chart, utility_chart
+    from offrecord.paper import figures
 
     points = [
         row
-        for epsilon in followed(paper.FIG2_EPSILONS, "Fig. 2", bar)
-        for row in paper.fig2([epsilon])
+        for epsilon in followed(figures.FIG2_EPSILONS, "Fig. 2", bar)
+        for row in figures.fig2([epsilon])
     ]
-    rows, threshold = paper.fig1()
+    rows, threshold = figures.fig1()
     return [
         influence_chart(rows, threshold, ["value 0", "value 1"], name="ε′"),
-        utility_chart(points, paper.FIG2_NAMES),
-        redaction_chart(*paper.fig3()),
+        utility_chart(points, figures.FIG2_NAMES),
+        redaction_chart(*figures.fig3()),
     ]
 
 
 def _text(checks: Sequence[Check], errata: Sequence[Erratum]) -> str:
-    """The paper beside what was computed."""
     titles = ["paper", "number", "paper's value", "ours", "difference", "source", ""]
     head = "\nWhere the paper does not hold as printed (counter-examples recomputed):"
     return "\n".join([aligned([titles, *map(_cells, checks)]), head, *map(_line, errata)])

@@ -47,14 +47,16 @@ def run(
 
     folder: where all is written. say: is called with each part of the text. The figures come back.
     """
-    from offrecord.files import folder_made
+    from offrecord.files import check_outputs, check_writable, folder_made, report_beside
     from offrecord.reports.report import report_of
 
-    model, released, report = _outputs(folder)
-    # a real key lives in the user's data directory
-    key = folder / "key" / "key.json"
+    model, released = folder / "model.json", folder / "released.csv"
+    report = report_beside(released)
+    key = folder / "key" / "key.json"  # a real one lives in the user's data directory
     with folder_made(folder):
-        _check(model, released, report, key, force=force)
+        check_outputs(released, None, key, force=force)
+        for path in (model, report):
+            check_writable(path, force=force)
         first, second = halves()
         say(
             f"Rain at JFK airport, hour by hour, 2013. {len(PRIVATE_HOURS)} hours between July and"
@@ -82,23 +84,6 @@ def run(
     written = {"model": model, "output": released, "certificate": certificate, "report": report}
     figures = {"fit": fitted.summary(), "redact": release.summary.to_dict()}
     return figures | {name: str(path) for name, path in written.items()}
-
-
-def _outputs(folder: Path) -> tuple[Path, Path, Path]:
-    """Model, released table and report; the certificate lies beside the table."""
-    from offrecord.files import report_beside
-
-    released = folder / "released.csv"
-    return folder / "model.json", released, report_beside(released)
-
-
-def _check(model: Path, released: Path, report: Path, key: Path, *, force: bool) -> None:
-    """InputError unless all could be written."""
-    from offrecord.files import check_outputs, check_writable
-
-    check_outputs(released, None, key, force=force)
-    for path in (model, report):
-        check_writable(path, force=force)
 
 
 def _released(
@@ -204,7 +189,6 @@ def _paper(reference: pl.DataFrame) -> str:
 
 
 def _regions(policy: Policy) -> str:
-    """A character for each record; the owner's walk has no regions."""
     from offrecord.mechanisms.local_policy import LocalPolicy
 
     if not isinstance(policy, LocalPolicy):

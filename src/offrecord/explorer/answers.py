@@ -95,7 +95,6 @@ def _utility(key: str) -> float:
 
 
 def _shown(chart: Chart, name: str) -> dict[str, str]:
-    """A picture as SVG, and in words."""
     return {"svg": chart.svg(name), "words": chart.description}
 
 
@@ -130,7 +129,6 @@ def _influences(problem: Problem, edge: int, span: range) -> Iterator[dict[str, 
 
 
 def _profile(policy: Policy, secret: Secret, span: range) -> Chart:
-    """What the mechanism withholds around the run."""
     labels = policy.problem.chain.labels
     if isinstance(policy, RulesPolicy):
         setting, pair = shown_setting(policy.table)
@@ -169,7 +167,6 @@ def _question(problem: Problem) -> str:
 
 
 def _copies(asked: Asked, problem: Problem) -> dict[str, str]:
-    """Commands and Python that give the same numbers."""
     chain, made = ["--model", MODEL_FILE], f'off.MarkovChain.load("{MODEL_FILE}")'
     if asked.model is None:
         chain = ["--alpha", f"{asked.alpha:g}", "--beta", f"{asked.beta:g}"]

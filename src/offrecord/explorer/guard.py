@@ -84,7 +84,6 @@ async def _body(request: Request) -> bytes | None:
 
 
 def _refused(request: Request) -> tuple[int, str] | None:
-    """Why a request is not answered; None if it is."""
     headers = request.headers
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:

@@ -112,7 +112,6 @@ def _plotted(what: str, paper: float, ours: float, tolerance: float) -> Check:
 
 
 def _fig2() -> Iterator[Check]:
-    """Utilities at a few ε, and those of the best local mechanism, which is not in the paper."""
     for epsilon, values in FIG2_VALUES.items():
         for name, value, ours in zip(FIG2_NAMES, values, fig2_utilities(epsilon), strict=True):
             place = "beyond" if name == FIG2_NAMES[-1] else "Fig. 2"

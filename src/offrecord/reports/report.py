@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from offrecord.errors import InputError
-from offrecord.files import check_writable, write_text
+from offrecord.files import certificate_beside, check_writable, write_text
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Certificate
+from offrecord.reports import sections
 from offrecord.reports.pictures import Point, windows_over_budgets
 from offrecord.tables.meaning import Meaning
 from offrecord.tables.summary import Summary
 from offrecord.verification.verdict import CANNOT_JUDGE, Verdict
-
-CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,16 +45,12 @@ class Report:
     @property
     def lead(self) -> str:
         """The release in two sentences."""
-        from offrecord.reports.sections import lead
-
-        return lead(self)
+        return sections.lead(self)
 
     @cached_property
     def html(self) -> str:
         """One self-contained page."""
-        from offrecord.reports.sections import page_of
-
-        return page_of(self)
+        return sections.page_of(self)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -183,8 +178,7 @@ def report(
         raise InputError(f"report takes a release or the path of a certificate, got {kind}")
     if private_list is not None:
         raise InputError("private_list is for certificates: a release knows its private records")
-    name = "RELEASED" if table is None else table.name
-    return report_of(made, Path(f"{name}{CERTIFICATE}"), table)
+    return report_of(made, certificate_beside(table or Path("RELEASED")), table)
 
 
 def report_of(made: Any, certificate: Path, released: Path | None) -> Report:
@@ -208,7 +202,6 @@ def report_of(made: Any, certificate: Path, released: Path | None) -> Report:
 
 
 def _points(plan: Any) -> list[Point]:
-    """What other budgets would release."""
     policy, survey = plan.chosen.policy, plan.survey
     if policy is None or plan.model is None or survey.private == 0:
         return []

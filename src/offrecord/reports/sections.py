@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from offrecord.files import certificate_beside
 from offrecord.mechanisms.rules import Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
@@ -19,9 +22,11 @@ from offrecord.reports.pictures import (
     rule_picture,
     shown_setting,
 )
-from offrecord.reports.report import CERTIFICATE, Report
 from offrecord.tables.meaning import erased
 from offrecord.text import many, odds, share_text
+
+if TYPE_CHECKING:
+    from offrecord.reports.report import Report
 
 MECHANISMS = {
     "owner": "walks that see all values and start to release at a random distance from each private"
@@ -114,7 +119,6 @@ def _left(report: Report) -> str:
 
 
 def _table_facts(report: Report) -> Iterator[tuple[str, str]]:
-    """What there is to say of every table."""
     counts, columns = report.certificate.counts, report.certificate.columns
     yield "Table", f"{many(counts.rows, 'row')} in {many(counts.chains, 'chain')}"
     chains = "one chain" if not columns.by else f"a chain for each {', '.join(columns.by)}"
@@ -161,7 +165,6 @@ def _mechanism(report: Report) -> str:
 
 
 def _compared(report: Report) -> Iterator[str]:
-    """The release beside what else could have been done."""
     summary, acting = report.summary, report.acting
     if summary is None or acting is None:
         return
@@ -259,7 +262,6 @@ def _setting_row(setting: Setting, pair: Pair, promise: Promise) -> list[str]:
 
 
 def _budgets(report: Report) -> Iterator[str]:
-    """What another ε would leave."""
     if report.acting is None or not report.points:
         return
     chart = curve_picture(report.points, report.certificate.claim.epsilon, report.released)
@@ -298,7 +300,6 @@ def _verdict(report: Report) -> Iterator[str]:
 
 
 def _tests(report: Report) -> Iterator[str]:
-    """What the model's own tests say of it."""
     certificate = report.certificate
     tested = [one for one in certificate.verdicts if one.epsilon == certificate.claim.epsilon]
     for one in tested:
@@ -311,12 +312,11 @@ def _tests(report: Report) -> Iterator[str]:
 
 
 def _further(report: Report) -> str:
-    """How to verify."""
     released, certificate = _file(report.table or "RELEASED"), _file(report.file)
     is_unlisted = report.certificate.private.positions is None
     listed = " --private-list LIST" if is_unlisted else ""
     why = "; LIST names the private records" if is_unlisted else ""
-    is_beside = certificate == f"{released}{CERTIFICATE}"
+    is_beside = report.file == certificate_beside(Path(report.table or "RELEASED")).name
     elsewhere = "" if is_beside else f" --certificate {shlex.quote(certificate)}"
     files = f"{shlex.quote(certificate)} {shlex.quote(released)}"
     attack = f"offrecord attack {shlex.quote(released)}{elsewhere}{listed}"
