@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from offrecord import charts
-from offrecord.charts.lines import rule_regions
+from offrecord.charts.pictures import rule_regions
 from offrecord.errors import InputError
 
 RULE = [

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from offrecord.explorer.guard import LARGEST_BODY
-from offrecord.explorer.samples import drawn_values, inferred
+from offrecord.explorer.answers import drawn_values, inferred
+from offrecord.explorer.app import LARGEST_BODY
 from offrecord.mechanisms import MECHANISMS, design
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model

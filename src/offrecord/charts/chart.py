@@ -95,7 +95,7 @@ class Chart:
         write_bytes(path, content, force=force)
 
     def _repr_html_(self) -> str:
-        """For notebooks: an image on white, so that names inside cannot meet those of another."""
+        # For notebooks: an image on white, so that names inside cannot meet those of another.
         alt = escape(f"{self.title}. {self.description}")
         if undrawable() is not None:
             return f"<p>{alt}</p>"
@@ -105,13 +105,13 @@ class Chart:
 
 
 def _replacement(text: str) -> str:
-    """Escaped for XML, and for a replacement by a regular expression."""
+    # Escaped for XML, and for a replacement by a regular expression.
     return escape(text).replace("\\", "\\\\")
 
 
 @lru_cache(maxsize=64)  # the explorer and the pages of one model draw the same charts again
 def _drawn(spec: str) -> str:
-    """A specification as SVG; screen readers read the whole picture, not its parts."""
+    # A specification as SVG; screen readers read the whole picture, not its parts.
     import vl_convert
 
     drawn = vl_convert.vegalite_to_svg(spec, config=CONFIG, allowed_base_urls=[])

@@ -1,6 +1,6 @@
 """The command line. Each verb imports what it needs when it runs, so that --help answers at once.
 
-app lists the verbs, running runs them. Verbs, and what they share, by question:
+app lists the verbs and runs them. Verbs, and what they share, by question:
 
 learning    look, fit                    parameters  options, in groups
 redact      redact                       files       which files are read and written
@@ -9,6 +9,6 @@ problems    design, compare              keys        key, ledger, answer
 showing     demo, explore, reproduce
 """
 
-from offrecord.cli.running import main, run
+from offrecord.cli.app import main, run
 
 __all__ = ["main", "run"]

@@ -140,7 +140,7 @@ def _check_known(book: Ledger, name: str) -> None:
 
 
 def _which(release: str | None, count: int, name: str) -> set[int]:
-    """Which releases are meant, counted from 0."""
+    # Which releases are meant, counted from 0.
     if count == 0:
         raise InputError(f"the ledger knows no release of {name!r} that is not forgotten")
     if release is None and count > 1:
@@ -160,7 +160,7 @@ def _which(release: str | None, count: int, name: str) -> set[int]:
 
 
 def _short(text: str) -> str:
-    """A digest as a person compares it, with the count behind it; other text as it is."""
+    # A digest as a person compares it, with the count behind it; other text as it is.
     digest, colon, more = text.partition(":")
     is_digest = len(digest) >= 32 and set(digest) <= set("0123456789abcdef")
     return f"{digest[:_DIGITS]}…{colon}{more}" if is_digest else text

@@ -173,6 +173,6 @@ def _group(parameter: Any) -> str:
 
 
 def _place(parameter: Any) -> int:
-    """The place of a parameter in its group; those that no group names keep their order."""
+    # The place of a parameter in its group; those that no group names keep their order.
     listed = GROUPS.get(_group(parameter), ())
     return listed.index(parameter.name) if parameter.name in listed else len(listed)

@@ -61,9 +61,8 @@ class _Described:
         return Problem(chain, self.n, private, self.epsilon, self.protect, models=models)
 
     def _chain(self) -> tuple[MarkovChain, Promise | None]:
-        """The chain that utility is computed under, and the chains that leakage is judged over;
-        None for the chain alone.
-        """
+        # The chain that utility is computed under, and the chains that leakage is judged over; None
+        # for the chain alone.
         from offrecord.models.chain import MarkovChain
         from offrecord.models.file import load_model
 
@@ -78,7 +77,7 @@ class _Described:
 
 
 def _split(text: str | None) -> dict[str, Any]:
-    """The `split` argument of the 3R mechanisms."""
+    # The `split` argument of the 3R mechanisms.
     if text is None:
         return {}
     try:

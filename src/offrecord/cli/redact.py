@@ -94,9 +94,8 @@ def _report_place(
 def _checked(
     table: Path, output: Path | None, report: Path | None, asked: FileOptions
 ) -> FileOptions:
-    """What is asked, with the formats and the certificate's path that follow from names, and with
-    the list of private records read; InputError where something cannot be written.
-    """
+    # What is asked, with the formats and the certificate's path that follow from names, and with
+    # the list of private records read; InputError where something cannot be written.
     from offrecord.files import certificate_beside
     from offrecord.tables.io.formats import read_list
 
@@ -159,7 +158,7 @@ def _said(asked: FileOptions) -> ReadOptions:
 
 
 def _is_streamed(stream: bool | None, table: Path, asked: FileOptions) -> bool:
-    """Whether a table goes through part by part: if a person says so, or it is too large."""
+    # Whether a table goes through part by part: if a person says so, or it is too large.
     from offrecord.tables.guarding import memory_size
     from offrecord.tables.io.formats import table_file
 
@@ -199,9 +198,8 @@ def _in_memory(table: Path, output: Path | None, asked: FileOptions) -> tuple[Re
 def _report_fault(
     done: Release | Streamed, output: Path | None, report: Path, asked: FileOptions
 ) -> str | None:
-    """Write the report of a release that is there; what went wrong, if something did, and then no
-    page of an older one stays.
-    """
+    # Write the report of a release that is there; what went wrong, if something did, and then no
+    # page of an older one stays.
     from offrecord.files import remove_page
 
     assert output is not None
@@ -250,7 +248,7 @@ def _content(done: Release | Streamed, warnings: list[str], written: _Written) -
 
 
 def _text(done: Release | Streamed, written: _Written) -> str:
-    """A release in a few lines, and which files were written: those beside the output by name."""
+    # A release in a few lines, and which files were written: those beside the output by name.
     figures, output = done.summary.figures(), written["output"]
     if output is None:
         return figures

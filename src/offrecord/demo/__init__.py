@@ -146,7 +146,7 @@ def shipped_policy() -> TablePolicy:
 
 
 def _odds(release: Release) -> str:
-    """Bars of the odds after plain erasure and after the release, on a logarithmic scale."""
+    # Bars of the odds after plain erasure and after the release, on a logarithmic scale.
     from offrecord.text import odds
 
     summary = release.summary
@@ -156,7 +156,7 @@ def _odds(release: Release) -> str:
 
 
 def _around(released: pl.DataFrame) -> str:
-    """The hours around the private one of 15 August, a character each."""
+    # The hours around the private one of 15 August, a character each.
     times = released["time"].to_list()
     at = times.index(PRIVATE_HOURS[3])
     cells = ["·" if cell is None else str(cell) for cell in released["rain"].to_list()]
@@ -166,9 +166,8 @@ def _around(released: pl.DataFrame) -> str:
 
 
 def _paper(reference: pl.DataFrame) -> str:
-    """Windows, the paper's constant q and the best local mechanism around one hour: for dry hours
-    and for hours of rain, which records are redacted always, sometimes and never.
-    """
+    # Windows, the paper's constant q and the best local mechanism around one hour: for dry hours
+    # and for hours of rain, which records are redacted always, sometimes and never.
     from offrecord.mechanisms import design
     from offrecord.tables.reference import fit
     from offrecord.theory.problem import Problem

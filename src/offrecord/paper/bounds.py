@@ -48,7 +48,7 @@ def quilt_utility_as_printed(problem: Problem) -> float:
 
 
 def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
-    """Theorem 2's three cases, with `lost` records fewer in the one- and the two-sided case."""
+    # Theorem 2's three cases, with `lost` records fewer in the one- and the two-sided case.
     chain, n, epsilon = problem.chain, problem.n, problem.epsilon
     if not chain.is_paper_setting or len(problem.private) != 1:
         raise InputError(
@@ -83,7 +83,7 @@ def relaxed_leakage_as_printed(problem: Problem, redaction: ArrayLike) -> float:
 
 
 def _relaxed_of_side(side: OneSide, rows: Floats) -> float:
-    """One side's part of the relaxed bound; rows: up to region S, from the secret outwards."""
+    # One side's part of the relaxed bound; rows: up to region S, from the secret outwards.
     if len(rows) < side.margin:  # S begins with the first free record
         rows = np.vstack((rows, np.zeros(rows.shape[1])))
     medium = np.flatnonzero((rows < 1).any(axis=1) & rows.any(axis=1))

@@ -125,8 +125,7 @@ def _named(name: str, split: str | float | None) -> Mechanism:
 
 
 def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) -> Iterator[Row]:
-    """A row for each mechanism; those that do not take the chain are left out, or an error."""
-
+    # A row for each mechanism; those that do not take the chain are left out, or an error.
     def row(name: str, utility: float, leakage: float | None) -> Row:
         said = {"mechanism": name, "utility": utility, "leakage": leakage}
         return {"epsilon": problem.epsilon, **said}

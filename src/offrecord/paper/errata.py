@@ -30,7 +30,7 @@ class Erratum:
 
 
 def _near(value: float, printed: float, digits: int) -> bool:
-    """The value rounds to what is printed here with so many digits."""
+    # The value rounds to what is printed here with so many digits.
     return abs(value - printed) < 0.5 * math.pow(10, -digits)
 
 

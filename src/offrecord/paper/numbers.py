@@ -62,7 +62,7 @@ def checks() -> Iterator[Check]:
 
 
 def _table1() -> Iterator[Check]:
-    """Likelihood ratios of one transition, α = 0.25, β = 0.5."""
+    # Likelihood ratios of one transition, α = 0.25, β = 0.5.
     kernel = MarkovChain.binary(0.25, 0.5).kernel(1)
     for x, x2, value in ((0, 0, 3 / 2), (0, 1, 1 / 2), (1, 0, 2 / 3), (1, 1, 2.0)):
         ratio = float(kernel[x, x2] / kernel[1 - x, x2])
@@ -70,7 +70,7 @@ def _table1() -> Iterator[Check]:
 
 
 def _example1() -> Iterator[Check]:
-    """Two records of the same chain, the first one private, ε = 1/2."""
+    # Two records of the same chain, the first one private, ε = 1/2.
     chain = MarkovChain.binary(0.25, 0.5)
     low, high = pointwise_influence(chain, 1, 2)
     yield Check("Example 1", "i(X₁ ⇝ X₂ = 0) = log 3/2", math.log(1.5), float(low), 1e-12)
@@ -86,7 +86,7 @@ def _example1() -> Iterator[Check]:
 
 
 def _fig3() -> Iterator[Check]:
-    """What Fig. 3 plots: the redaction probabilities of the value 0 at ε = 1."""
+    # What Fig. 3 plots: the redaction probabilities of the value 0 at ε = 1.
     problem = fig2_problem(1.0)
     designs = (ThreeRegion("relaxed"), ThreeRegion("convex"), ThreeRegion("constant"), BestWindow())
     relaxed, convex, constant, window = (
@@ -119,7 +119,7 @@ def _fig2() -> Iterator[Check]:
 
 
 def _grid_search(problem: Problem) -> float:
-    """The paper's numerical q: the smallest private one of 1,000 evenly spaced points in [0, 1]."""
+    # The paper's numerical q: the smallest private one of 1,000 evenly spaced points in [0, 1].
     region = regions(problem.chain, 1, np.arange(1, problem.n + 1), problem.epsilon)
     for q in np.linspace(0, 1, 1000):
         matrix = np.zeros((problem.n, 2))

@@ -100,7 +100,7 @@ def pair_picture(pair: Pair, mean: Members, place: int, labels: Sequence[Label])
 def _by_distance(
     rule: SideRule, mean: Members, place: int, direction: Direction
 ) -> tuple[Floats, list[float]]:
-    """(reach, lines) redaction by distance; and how likely releasing begins at each distance."""
+    # (reach, lines) redaction by distance; and how likely releasing begins at each distance.
     if isinstance(rule, LocalRule):
         chances = rule.redaction
         if chances.shape[1] > _MOST_LINES:
@@ -153,7 +153,7 @@ def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
 
 
 def _influences(promise: Promise, place: int, sign: int) -> Iterator[dict[str, Any]]:
-    """The records on one side, as far as a chain has them."""
+    # The records on one side, as far as a chain has them.
     members = drawn(promise)
     for distance in range(1, (40 if promise.places is None else 24) + 1):
         central = influence_at(promise.mean, place, sign * distance)
@@ -236,7 +236,7 @@ def windows_over_budgets(
 def _windows(
     policy: TablePolicy, promise: Promise, members: Members, epsilon: float
 ) -> TablePolicy | None:
-    """Windows in the settings of a policy; None where not even a whole chain is enough."""
+    # Windows in the settings of a policy; None where not even a whole chain is enough.
     rule = promise.acceptance
     allowed = 0 if rule is None else round(members.count * (1 - rule.quantile))
     rules = {}

@@ -104,7 +104,7 @@ def _alarms(report: Report) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    """A text that begins and ends as one."""
+    # A text that begins and ends as one.
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
@@ -133,7 +133,7 @@ def _table_facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _further_facts(report: Report) -> Iterator[tuple[str, str]]:
-    """What there is to say of some tables."""
+    # What there is to say of some tables.
     certificate, columns = report.certificate, report.certificate.columns
     if columns.keep:
         how = "as they are" if columns.keep_all else "emptied where the value is redacted"
@@ -328,7 +328,7 @@ def _further(report: Report) -> str:
 
 
 def _file(name: str) -> str:
-    """A name that is not taken for an option."""
+    # A name that is not taken for an option.
     return f"./{name}" if name.startswith("-") else name
 
 
