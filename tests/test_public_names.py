@@ -11,7 +11,7 @@ import offrecord
 
 
 def test_every_public_name_is_there():
-    listed = {name for names in offrecord._HOMES.values() for name in names}
+    listed = {name for names in offrecord._HOMES.values() for name in names.split()}
     assert listed == set(offrecord.__all__) == set(dir(offrecord))
     for name in listed:
         assert getattr(offrecord, name) is not None

@@ -68,58 +68,46 @@ if TYPE_CHECKING:
 
 #: Where each public name is defined: loaded when first used, so that the command line starts fast.
 _HOMES = {
-    "errors": ("ChosenByValue", "InputError", "OffrecordWarning"),
-    "models.chain": ("MarkovChain",),
-    "models.file": ("Model", "load_model"),
-    "models.promise": ("KnownChains",),
-    "models.posterior": ("Posterior",),
-    "fitting.fit": ("Fit",),
-    "theory.problem": ("Problem", "Secret"),
-    "theory.influence": (
-        "Region",
-        "delta_star",
-        "influence_by_distance",
-        "max_influence",
-        "pointwise_influence",
-        "regions",
-    ),
-    "theory.leakage": ("leakage", "leakages"),
-    "mechanisms": ("MECHANISMS", "design", "mechanism_named"),
-    "mechanisms.base": ("Mechanism", "Policy"),
-    "mechanisms.best_local.mechanism": ("BestLocal",),
-    "mechanisms.quilt": ("MarkovQuilt",),
-    "mechanisms.three_region": ("ThreeRegion",),
-    "mechanisms.window": ("BestWindow",),
-    "mechanisms.owner.mechanism": ("OwnerStopping",),
-    "mechanisms.rules_policy": ("RulesPolicy",),
-    "mechanisms.local_policy": ("LocalPolicy",),
-    "mechanisms.table_policy": ("TablePolicy",),
-    "mechanisms.answer": ("answer",),
-    "release.keys": ("Key",),
-    "tables.look": ("Look", "look"),
-    "tables.reference": ("fit",),
-    "tables.summary": ("Summary",),
-    "tables.engines.memory": ("Release", "redact"),
-    "tables.engines.stream": ("Streamed", "redact_file"),
-    "reports.report": ("Report", "report"),
-    "verification": ("Verdict", "verify"),
-    "attacks": ("Attack", "Attacker", "attack"),
-    "paper.bounds": (
-        "data_independent_utility",
-        "quilt_utility_as_printed",
-        "relaxed_leakage_as_printed",
-        "theorem2_as_printed",
-    ),
-    "paper.comparison": ("Comparison", "compare"),
+    "errors": "ChosenByValue InputError OffrecordWarning",
+    "models.chain": "MarkovChain",
+    "models.file": "Model load_model",
+    "models.promise": "KnownChains",
+    "models.posterior": "Posterior",
+    "fitting.fit": "Fit",
+    "theory.problem": "Problem Secret",
+    "theory.influence": "Region delta_star influence_by_distance max_influence"
+    " pointwise_influence regions",
+    "theory.leakage": "leakage leakages",
+    "mechanisms": "MECHANISMS design mechanism_named",
+    "mechanisms.base": "Mechanism Policy",
+    "mechanisms.best_local.mechanism": "BestLocal",
+    "mechanisms.quilt": "MarkovQuilt",
+    "mechanisms.three_region": "ThreeRegion",
+    "mechanisms.window": "BestWindow",
+    "mechanisms.owner.mechanism": "OwnerStopping",
+    "mechanisms.rules_policy": "RulesPolicy",
+    "mechanisms.local_policy": "LocalPolicy",
+    "mechanisms.table_policy": "TablePolicy",
+    "mechanisms.answer": "answer",
+    "release.keys": "Key",
+    "tables.look": "Look look",
+    "tables.reference": "fit",
+    "tables.summary": "Summary",
+    "tables.engines.memory": "Release redact",
+    "tables.engines.stream": "Streamed redact_file",
+    "reports.report": "Report report",
+    "verification": "Verdict verify",
+    "attacks": "Attack Attacker attack",
+    "paper.bounds": "data_independent_utility quilt_utility_as_printed"
+    " relaxed_leakage_as_printed theorem2_as_printed",
+    "paper.comparison": "Comparison compare",
 }
-
-
-__all__ = [name for names in _HOMES.values() for name in names]
+__all__ = [name for names in _HOMES.values() for name in names.split()]
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
-        if name in names:
+        if name in names.split():
             value = getattr(import_module(f"offrecord.{module}"), name)
             globals()[name] = value
             return value

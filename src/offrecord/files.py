@@ -136,14 +136,20 @@ def sync(path: Path, mode: int = 0o666) -> None:
     path.chmod(mode & ~mask)
 
 
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
 def sync_folder(folder: Path) -> None:
     """Have renames in a folder on disk."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
+    if os.name == "posix":  # elsewhere folders cannot be opened
+        with _opened(folder) as handle:
             os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @contextmanager
@@ -154,13 +160,10 @@ def locked_folder(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder) as handle:
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
 
 
 def write_bytes(

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from offrecord.charts.look import CONFIG, Spec
 from offrecord.errors import InputError
@@ -42,10 +41,6 @@ class Chart:
 
     def __repr__(self) -> str:
         return f"<Chart: {self.title}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The Vega-Lite specification, complete."""
-        return {**self.spec, "config": CONFIG, "description": self.description}
 
     def svg(self, name: str = "chart") -> str:
         """An SVG with title and description.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
 from offrecord.errors import InputError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Table = Annotated[
     Path,
-    typer.Argument(
+    Argument(
         metavar="TABLE",
         help="CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name (.csv.gz,"
         " .ndjson.zst … too); or a folder or pattern of Parquet files.",

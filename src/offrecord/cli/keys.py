@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from offrecord.cli.parameters import number, offering, whole
+from offrecord.cli.parameters import number, numbered, offering
 from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
 from offrecord.text import aligned, many
@@ -25,24 +25,24 @@ _DIGITS = 12  # of a digest that a person sees
 def ledger(
     action: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="list|show|forget",
             help="The data sets of a key, the releases of one of them, or take one back.",
         ),
     ],
     key_file: Path | None,
     name: Annotated[
-        str | None, typer.Argument(metavar="DATASET", help="Which data set to show or forget.")
+        str | None, Argument(metavar="DATASET", help="Which data set to show or forget.")
     ] = None,
     release: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NUMBERS",
             help="Which releases to forget, as show counts them: 2 or 1,3 or: all.",
         ),
     ] = None,
     because: Annotated[
-        str | None, typer.Option(help=f'Forget needs these words: "{WORDS}".', metavar="WORDS")
+        str | None, Option(help=f'Forget needs these words: "{WORDS}".', metavar="WORDS")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -169,7 +169,7 @@ def _short(text: str) -> str:
 @offering()
 def key(
     action: Annotated[
-        str, typer.Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")
+        str, Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")
     ],
     key_file: Path | None,
     as_json: Json = False,
@@ -188,25 +188,19 @@ def key(
 
 @offering()
 def answer(
-    policy: Annotated[Path, typer.Option(help="Policy file, as published (offrecord design -o).")],
-    record: Annotated[
-        int,
-        typer.Option(parser=whole, metavar="NUMBER", help="Which record is yours, counted from 1."),
-    ],
+    policy: Annotated[Path, Option(help="Policy file, as published (offrecord design -o).")],
+    record: Annotated[int, numbered("NUMBER", "Which record is yours, counted from 1.")],
     key_file: Path | None,
     protocol: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Your name for what you take part in: the same for the same record, whoever asks."
         ),
     ] = "answer",
     max_epsilon: Annotated[
-        float,
-        typer.Option(parser=number, metavar="NUMBER", help="The largest ε that you agree to."),
+        float, numbered("NUMBER", "The largest ε that you agree to.", number)
     ] = 3.0,
-    mark: Annotated[
-        str, typer.Option(help="What to print instead of a value that is withheld.")
-    ] = "⊥",
+    mark: Annotated[str, Option(help="What to print instead of a value that is withheld.")] = "⊥",
     as_json: Json = False,
 ) -> None:
     """One record's owner decides alone: its value on standard input, the value or ⊥ on standard

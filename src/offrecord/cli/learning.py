@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from offrecord.cli.files import (
     Table,
@@ -15,7 +15,7 @@ from offrecord.cli.files import (
     read_table,
     said_of,
 )
-from offrecord.cli.parameters import cuts, offering
+from offrecord.cli.parameters import cuts, offering, outgoing
 from offrecord.cli.printing import Json, busy, show
 from offrecord.tables.options import EPSILONS
 
@@ -32,12 +32,12 @@ def look(table: Table, as_json: Json = False, **asked: Any) -> None:
 @offering()
 def fit(
     table: Table,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (JSON).")],
+    output: Annotated[Path, outgoing("Model file to write (JSON).")],
     limits: list[tuple[str, int]] | None,
     force: bool,
     epsilons: Annotated[
         Any,
-        typer.Option(
+        Option(
             "--epsilon",
             help="Budgets at which the promise is tested in the data.  [default: 0.5,1,2]",
             parser=cuts,

@@ -85,6 +85,16 @@ def limit(text: str) -> tuple[str, int]:
     return name, whole(count)
 
 
+def numbered(metavar: str, help: str, reader: Callable[[str], Any] = whole) -> Any:
+    """An option for a number."""
+    return typer.Option(parser=reader, metavar=metavar, help=help)
+
+
+def outgoing(help: str) -> Any:
+    """The option of a verb's main output."""
+    return typer.Option("--output", "-o", help=help)
+
+
 #: How an option is written whose type in Python is neither text nor a path: the type here, and what
 #: else its reading takes.
 _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {

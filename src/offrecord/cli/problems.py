@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from offrecord.cli.files import check_all_apart
-from offrecord.cli.parameters import number, offering, whole
+from offrecord.cli.parameters import number, numbered, offering, outgoing, whole
 from offrecord.cli.printing import Json, bar, busy, show
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS
@@ -26,7 +26,7 @@ _ALPHA = "P(0→1) of a chain with two values, in (0, 1]."
 _PRIVATE = "Private records, counted from 1: 3,7 or 10-12."
 _SPLIT = "3R: the left side's share of ε: best, even, or a number from 0 to 1."
 
-_Split = Annotated[str | None, typer.Option(help=_SPLIT)]
+_Split = Annotated[str | None, Option(help=_SPLIT)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +37,12 @@ class _Described:
     protect: str
     exact_model: bool
     n: Annotated[
-        int | None, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")
+        int | None, Option("--n", parser=whole, metavar="COUNT", help="Number of records.")
     ] = None
-    private: Annotated[str | None, typer.Option(help=_PRIVATE)] = None
-    alpha: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help=_ALPHA)] = (
-        None
-    )
-    beta: Annotated[
-        float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
-    ] = None
-    model: Annotated[
-        Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")
-    ] = None
+    private: Annotated[str | None, Option(help=_PRIVATE)] = None
+    alpha: Annotated[float | None, numbered("NUMBER", _ALPHA, number)] = None
+    beta: Annotated[float | None, numbered("NUMBER", "P(1→0), in (0, 1].", number)] = None
+    model: Annotated[Path | None, Option(help="Model file, instead of --alpha and --beta.")] = None
 
     def problem(self) -> Problem:
         """The problem; InputError for a description that is wrong."""
@@ -95,20 +89,17 @@ def design(
     force: bool,
     table: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--table",
             help="Rules for every setting of a table, which redact --policy takes; needs --model"
             " and --output.",
         ),
     ] = False,
     mechanism: Annotated[
-        str,
-        typer.Option(help=f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}."),
+        str, Option(help=f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}.")
     ] = "best-local",
     split: _Split = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")
-    ] = None,
+    output: Annotated[Path | None, outgoing("Save the policy here (JSON).")] = None,
     as_json: Json = False,
     **described: Any,
 ) -> None:
@@ -144,8 +135,8 @@ def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | No
     from offrecord.mechanisms.design_table import design_table
     from offrecord.mechanisms.rules import SETTINGS, Setting
     from offrecord.models.file import load_model
-    from offrecord.models.promise import KnownChains
     from offrecord.models.posterior import Posterior
+    from offrecord.models.promise import KnownChains
 
     given = [name for name in _ONE_CHAIN if described[name] is not None]
     if given:
@@ -174,15 +165,15 @@ def _shown(policy: TablePolicy) -> str:
 @offering(_Described)
 def compare(
     epsilon: Annotated[
-        str, typer.Option(help="Privacy budgets: 0.1,0.5,1 or from:to:count such as 0.1:3:30.")
+        str, Option(help="Privacy budgets: 0.1,0.5,1 or from:to:count such as 0.1:3:30.")
     ],
     force: bool,
     mechanism: Annotated[
-        str | None, typer.Option(help="Mechanisms to compare, by comma; all without it.")
+        str | None, Option(help="Mechanisms to compare, by comma; all without it.")
     ] = None,
     split: _Split = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the table here.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw it here: .svg, .png or .html.")] = None,
+    csv: Annotated[Path | None, Option(help="Write the table here.")] = None,
+    picture: Annotated[Path | None, Option(help="Draw it here: .svg, .png or .html.")] = None,
     as_json: Json = False,
     **described: Any,
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from offrecord.cli.files import (
     Table,
@@ -17,7 +18,7 @@ from offrecord.cli.files import (
     read_table,
     said_of,
 )
-from offrecord.cli.parameters import offering
+from offrecord.cli.parameters import offering, outgoing
 from offrecord.cli.printing import Json, bar, failed, fault_of, noted, show
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
@@ -31,18 +32,14 @@ if TYPE_CHECKING:
 @offering()
 def redact(
     table: Table,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Released table, its certificate beside it."),
-    ] = None,
+    output: Annotated[Path | None, outgoing("Released table, its certificate beside it.")] = None,
     report: Annotated[
-        Path | None,
-        typer.Option(help="The release on one page (.html).  [default: OUTPUT.report.html]"),
+        Path | None, Option(help="The release on one page (.html).  [default: OUTPUT.report.html]")
     ] = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+    no_report: Annotated[bool, Option("--no-report", help="Write no report.")] = False,
     stream: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--stream/--in-memory",
             help="Read the table part by part, or at once.  [default: what fits this machine]",
         ),

@@ -6,24 +6,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from offrecord.cli.files import check_all_apart
-from offrecord.cli.parameters import offering, whole
+from offrecord.cli.parameters import numbered, offering, outgoing
 from offrecord.cli.printing import Json, busy, show, warned
 
 _Certificate = Annotated[
-    Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
+    Path, Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
 ]
 _Released = Annotated[
-    Path | None, typer.Argument(metavar="RELEASED", help="The released table, checked with it.")
+    Path | None, Argument(metavar="RELEASED", help="The released table, checked with it.")
 ]
 _PrivateList = Annotated[
-    Path | None,
-    typer.Option(help="The list of private records, where the certificate has none."),
+    Path | None, Option(help="The list of private records, where the certificate has none.")
 ]
 _Original = Annotated[
-    Path | None,
-    typer.Option(help="The table before it was redacted, for checks that need its values."),
+    Path | None, Option(help="The table before it was redacted, for checks that need its values.")
 ]
 
 
@@ -33,16 +32,15 @@ def verify(
     released: _Released = None,
     private_list: _PrivateList = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="The publisher's key: every coin is drawn again.")
+        Path | None, Option(help="The publisher's key: every coin is drawn again.")
     ] = None,
     original: _Original = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            help="Draw plausible chains from this seed, for tests; else from the machine's own"
+        numbered(
+            "NUMBER",
+            "Draw plausible chains from this seed, for tests; else from the machine's own"
             " randomness.",
-            parser=whole,
-            metavar="NUMBER",
         ),
     ] = None,
     as_json: Json = False,
@@ -63,19 +61,17 @@ def verify(
 
 @offering()
 def attack(
-    released: Annotated[Path, typer.Argument(metavar="RELEASED", help="The released table.")],
+    released: Annotated[Path, Argument(metavar="RELEASED", help="The released table.")],
     certificate: Annotated[
-        Path | None,
-        typer.Option(help="Its certificate.  [default: RELEASED.certificate.json]"),
+        Path | None, Option(help="Its certificate.  [default: RELEASED.certificate.json]")
     ] = None,
     private_list: _PrivateList = None,
     original: _Original = None,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Exit 1 if any attacker finds more than ε."),
+        bool, Option("--strict", help="Exit 1 if any attacker finds more than ε.")
     ] = False,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw the ratios of all secrets: .svg, .png or .html.")
+        Path | None, Option(help="Draw the ratios of all secrets: .svg, .png or .html.")
     ] = None,
     as_json: Json = False,
     **options: Any,
@@ -106,12 +102,7 @@ def report(
     released: _Released = None,
     private_list: _PrivateList = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The page (.html).  [default: RELEASED.report.html]",
-        ),
+        Path | None, outgoing("The page (.html).  [default: RELEASED.report.html]")
     ] = None,
     as_json: Json = False,
 ) -> None:

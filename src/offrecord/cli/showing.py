@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
-from offrecord.cli.parameters import offering, whole
+from offrecord.cli.parameters import numbered, offering, outgoing
 from offrecord.cli.printing import Json, bar, show
 from offrecord.text import aligned, followed
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 @offering()
 def demo(
     force: bool,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for what it writes.")
-    ] = Path("offrecord-demo"),
+    output: Annotated[Path, outgoing("Folder for what it writes.")] = Path("offrecord-demo"),
     as_json: Json = False,
 ) -> None:
     """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact, certify,
@@ -39,12 +38,9 @@ def demo(
 
 
 def explore(
-    port: Annotated[
-        int,
-        typer.Option(parser=whole, metavar="NUMBER", help="Port on 127.0.0.1; 0 takes any."),
-    ] = 8750,
+    port: Annotated[int, numbered("NUMBER", "Port on 127.0.0.1; 0 takes any.")] = 8750,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+        bool, Option("--no-browser", help="Print the address and open nothing.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -62,9 +58,7 @@ def explore(
 @offering()
 def reproduce(
     force: bool,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")] = Path(
-        "offrecord-paper"
-    ),
+    output: Annotated[Path, outgoing("Folder for the figures.")] = Path("offrecord-paper"),
     as_json: Json = False,
 ) -> None:
     """Every number, table and figure of the paper beside the paper's value; exit 1 if anything

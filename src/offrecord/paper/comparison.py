@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS, design, mechanism_named
@@ -22,54 +21,48 @@ _TITLE = "utility (expected share of records released)"
 Row: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison(Sequence[Row]):
+class Comparison(tuple[Row, ...]):
     """Mechanisms side by side, for people and machines.
 
-    rows: one for each ε and mechanism: epsilon, mechanism, utility, leakage.
+    A row for each ε and mechanism: epsilon, mechanism, utility, leakage.
     """
 
-    rows: tuple[Row, ...]
+    __slots__ = ()
 
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Row, ...]: ...
-    def __getitem__(self, at: int | slice) -> Row | tuple[Row, ...]:
-        return self.rows[at]
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows."""
+        return tuple(self)
 
     @property
     def names(self) -> list[str]:
         """The mechanisms in order."""
-        return list(dict.fromkeys(row["mechanism"] for row in self.rows))
+        return list(dict.fromkeys(row["mechanism"] for row in self))
 
     @property
     def epsilons(self) -> list[float]:
         """The privacy budgets in order."""
-        return list(dict.fromkeys(row["epsilon"] for row in self.rows))
+        return list(dict.fromkeys(row["epsilon"] for row in self))
 
     def csv(self) -> str:
         """The rows as CSV, numbers in full."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(self.rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(text, list(self[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.rows)
+        writer.writerows(self)
         return text.getvalue()
 
     def chart(self) -> Any:
         """Utility over ε, a line for each mechanism."""
         from offrecord.charts import utility_chart
 
-        return utility_chart([dict(row) for row in self.rows], self.names)
+        return utility_chart([dict(row) for row in self], self.names)
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.names)} mechanisms and bounds at {len(self.epsilons)} ε>"
 
     def __str__(self) -> str:
-        found = {(row["epsilon"], row["mechanism"]): row["utility"] for row in self.rows}
+        found = {(row["epsilon"], row["mechanism"]): row["utility"] for row in self}
         lines = [["ε", *self.names]]
         for one in self.epsilons:
             shares = [found.get((one, name)) for name in self.names]
@@ -102,7 +95,7 @@ def compare(
     rows: list[Row] = []
     for one in followed(problems, "comparing", progress):
         rows += _rows(one, chosen, required=mechanisms is not None)
-    return Comparison(tuple(rows))
+    return Comparison(rows)
 
 
 def _by_name(
