@@ -58,6 +58,7 @@ def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: boo
 
 def check_apart(key: Path, output: Path) -> None:
     """InputError if a key lies in the folder of what will be published."""
+    # whoever publishes the folder would publish the key, which gives all coins away
     if key.resolve().parent == output.resolve().parent:
         raise InputError(
             f"the key {key} must not lie beside the output; give --key-file in another folder"
@@ -174,6 +175,7 @@ def write_bytes(
     mode: who may read it, less what the umask withholds.
     """
     path = check_writable(path, force=force)
+    # a rename in one folder is atomic: readers see the old file or the new one
     with beside(path) as (temporary,):
         temporary.write_bytes(content)
         sync(temporary, mode)

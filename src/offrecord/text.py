@@ -43,6 +43,7 @@ def odds(leakage: float) -> str:
 
 def share_text(share: float) -> str:
     """A share in per cent; only an exact 0 or 1 reads as 0.00% or 100.00%."""
+    # 0.004 % of a large table is not nothing
     inside = min(max(share, 0.0001), 0.9999)
     return f"{inside if 0 < share < 1 else share:.2%}"
 

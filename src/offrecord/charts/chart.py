@@ -59,6 +59,7 @@ class Chart:
         import vl_convert
 
         spec = json.dumps(self.spec)
+        # paper is white, whatever a browser would show
         config = CONFIG | {"background": "white"}
         drawn: bytes = vl_convert.vegalite_to_png(
             spec, config=config, ppi=_POINTS_AN_INCH, allowed_base_urls=[]

@@ -72,6 +72,7 @@ def redaction_chart(rows: Rows, names: Sequence[str]) -> Chart:
 def _chances(rows: Rows, along: str, names: Sequence[str], part: str = "") -> Spec:
     style = {"point": {"size": 22}} if len(rows) < _MOST_POINTS else {}
     axis = {"format": ".0%", "tickCount": 5}
+    # the whole range, so that pictures of two rules can be compared
     chance = number("redaction", scale={"domain": [0, 1]}, axis=axis)
     return lines(rows, number(along, **_RECORDS), chance, "name", names, part=part, **style)
 
@@ -151,6 +152,7 @@ def influence_chart(
     along: what records count. name: of the threshold. description: what the picture shows, in
     words.
     """
+    # an infinite influence, as of a value that rules others out, has no place on an axis
     finite = _parted([row for row in rows if row["influence"] != float("inf")], "record")
     layers: list[Spec] = []
     if rows and "region" in rows[0]:
@@ -184,6 +186,7 @@ def utility_chart(
     """
     scale: Spec = {"nice": False, **({"type": "log"} if log else {})}
     ticks = {"grid": False, "format": ".3~g", "labelOverlap": True, "tickCount": 6}
+    # shares differ by a few per cent: an axis from zero would hide that
     share = number(
         "utility", scale={"zero": False}, axis={"format": _percents(rows), "tickCount": 6}
     )
@@ -274,10 +277,7 @@ def belief_chart(rows: Rows, description: str) -> Chart:
     labelled = [row | {"text": f"{row['probability']:.1%}"} for row in rows]
     wide = {"labelLimit": 320, "domain": False, "ticks": False}
     share = number("probability", scale={"domain": [0, 1]}, axis={"format": "%", "tickCount": 5})
-    bar = {
-        "x": share,
-        "y": {"field": "knowledge", "type": "nominal", "sort": names, "axis": wide},
-    }
+    bar = {"x": share, "y": {"field": "knowledge", "type": "nominal", "sort": names, "axis": wide}}
     colour = {"color": scaled("knowledge", names, _KNOWLEDGE, legend=None)}
     text = {"text": {"field": "text"}}
     layers = [
@@ -297,6 +297,7 @@ def ratio_chart(ratios: Mapping[str, Floats], epsilon: float) -> Chart:
     """
     some = {name: one[~np.isnan(one)] for name, one in ratios.items()}
     finite = [np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in some.values()]
+    # infinite ratios stand just beyond the largest finite one
     edge = 1.05 * max([*finite, epsilon])
     rows = [
         {"attacker": name, "share": share, "ratio": ratio}

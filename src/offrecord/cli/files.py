@@ -67,7 +67,7 @@ def columns_read(
 
 def check_all_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
     """InputError if an output would overwrite an input or another output."""
-    taken = dict(inputs)
+    taken = dict(inputs)  # by where paths lead: a link and its target are one file
     for name, path in outputs.items():
         for other, one in taken.items():
             if path is not None and one is not None and path.resolve() == one.resolve():

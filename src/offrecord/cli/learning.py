@@ -65,6 +65,7 @@ def fit(
     listed = None if keys is None else read_list(keys, options)
     value = described["value"]
     columns = columns_read(value, described["order"], described["by"], described["private"])
+    # values are text, as labels of a model must not depend on how a type was guessed
     frame = read_table(table, columns, said_of(table, keys, options), text=[value])
     described["key_file"] = described["key_file"] or default_key_file()
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)

@@ -89,7 +89,7 @@ def _bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
         def advance(more: int) -> None:
             nonlocal total
             total += more
-            late = monotonic() - start > 1
+            late = monotonic() - start > 1  # bars of shorter steps would flicker
             progress.update(task, completed=total, done=f"{total:,}{of}", visible=late)
 
         yield advance

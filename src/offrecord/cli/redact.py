@@ -116,6 +116,7 @@ def _checked(
         _check_writable(output, certificate, report, asked)
     if isinstance(keys, (str, Path)):
         keys = read_list(keys, said)
+    # the list was read as its own ending says, the table is read as its own says
     found = replace(asked, **vars(own))
     return replace(found, output_format=kind, certificate=certificate, private_list=keys)
 
@@ -175,11 +176,13 @@ def _in_file(table: Path, output: Path | None, asked: FileOptions) -> tuple[Stre
 def _in_memory(table: Path, output: Path | None, asked: FileOptions) -> tuple[Release, list[str]]:
     keep = list(asked.keep or ())
     columns = columns_read(asked.value, asked.order, asked.by, asked.private)
+    # guessed types would leak: a redacted 0.5 turns a released 0 into 0.0
     text = [asked.value, *([] if asked.keep_all else keep)]
     frame = read_table(table, [*columns, *keep], _said(asked), text=text)
     from offrecord.tables.engines.memory import redact as redact_table
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
+    # the ledger has a release from when its table is written
     release = redact_table(frame, remember=False, **options)
     warnings = [*release.summary.warnings]
     if output is not None:

@@ -82,6 +82,7 @@ def attack(
     from offrecord.attacks import attack as attacked
     from offrecord.charts import check_picture
 
+    # before the attack, which may take minutes
     force, limits = options["force"], dict(options["limits"] or ())
     if picture is not None:
         check_picture(picture, force=force)

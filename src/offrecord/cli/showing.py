@@ -30,8 +30,9 @@ def demo(
     """
     from offrecord.demo import run
 
+    # with --json standard output holds one object; else each part is said when it is done
     said: list[str] = []
-    say = said.append if as_json else typer.echo  # each part when it is done
+    say = said.append if as_json else typer.echo
     content = run(output, force=force, say=say, progress=bar)
     if as_json:
         show(as_json, content, "")
@@ -76,6 +77,7 @@ def reproduce(
         checks = list(followed(list(found_checks()), "numbers", bar))
         errata = list(found_errata())
         charts = _figures()
+        # written last, when all could be computed
         for index, file in enumerate(files):
             charts[index // 2].write(file, force=force)
     failed = sum(not one.agrees for one in checks) + sum(not one.recomputed for one in errata)

@@ -8,18 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from offrecord.text import aligned
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from offrecord.fitting.fit import Fit
-    from offrecord.mechanisms.base import Policy
-    from offrecord.mechanisms.table_policy import TablePolicy
-    from offrecord.tables.engines.memory import Release
-    from offrecord.text import Progress
+from offrecord.files import check_outputs, check_writable, folder_made, read_json, report_beside
+from offrecord.fitting.fit import Fit
+from offrecord.mechanisms import design, mechanism_named
+from offrecord.mechanisms.base import Policy
+from offrecord.mechanisms.design_table import design_table
+from offrecord.mechanisms.local_policy import LocalPolicy
+from offrecord.mechanisms.rules import SETTINGS, Setting
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.reports.report import report_of
+from offrecord.tables.engines.memory import Release, redact
+from offrecord.tables.io.formats import read_frame
+from offrecord.tables.reference import fit
+from offrecord.text import Progress, aligned, odds
+from offrecord.theory.problem import Problem
 
 #: Hours of the second half of the year whose rain someone wants off the record, whatever it was:
 #: chosen by the calendar. (Hours chosen because it rained would be leaked by the choice itself, and
@@ -47,9 +53,6 @@ def run(
 
     folder: where all is written. say: is called with each part of the text. The figures come back.
     """
-    from offrecord.files import check_outputs, check_writable, folder_made, report_beside
-    from offrecord.reports.report import report_of
-
     model, released = folder / "model.json", folder / "released.csv"
     report = report_beside(released)
     key = folder / "key" / "key.json"  # a real one lives in the user's data directory
@@ -89,10 +92,6 @@ def run(
 def _released(
     table: pl.DataFrame, fitted: Fit, key: Path, *, force: bool, progress: Progress
 ) -> Release:
-    import polars as pl
-
-    from offrecord.tables.engines.memory import redact
-
     return redact(
         table,
         private_list=pl.DataFrame({"time": PRIVATE_HOURS}),
@@ -109,10 +108,6 @@ def _released(
 
 def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
     """The year: January to June, July to December."""
-    import polars as pl
-
-    from offrecord.tables.io.formats import read_frame
-
     with as_file(files("offrecord") / "demo" / "jfk_rain_2013.csv") as source:
         year = read_frame(source)
     is_first = pl.col("time") < "2013-07-01"
@@ -121,34 +116,23 @@ def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def learned(reference: pl.DataFrame) -> Fit:
     """The fit to a half of the year, tested at the demo's ε."""
-    from offrecord.tables.reference import fit
-
     return fit(reference, epsilons=(EPSILON,), **_COLUMNS)
 
 
 def designed(fitted: Fit) -> TablePolicy:
     """The rules that policy.json holds: the owner's, for all settings of a single chain."""
-    from offrecord.mechanisms import mechanism_named
-    from offrecord.mechanisms.design_table import design_table
-    from offrecord.mechanisms.rules import SETTINGS, Setting
-
     settings = [Setting(kind) for kind in SETTINGS]
     return design_table(mechanism_named("owner"), fitted.posterior, EPSILON, "run", settings)
 
 
 def shipped_policy() -> TablePolicy:
     """The rules of `designed`, made beforehand: designing them takes a minute."""
-    from offrecord.files import read_json
-    from offrecord.mechanisms.table_policy import TablePolicy
-
     with as_file(files("offrecord") / "demo" / "policy.json") as path:
         return TablePolicy.from_dict(read_json(path))
 
 
 def _odds(release: Release) -> str:
     # Bars of the odds after plain erasure and after the release, on a logarithmic scale.
-    from offrecord.text import odds
-
     summary = release.summary
     shown = [("plain erasure", summary.erasure or 0.0), ("this release", summary.leakage)]
     rows = [[name, "█" * max(round(4 * it), 1), f"{odds(it)} to 1"] for name, it in shown]
@@ -168,10 +152,6 @@ def _around(released: pl.DataFrame) -> str:
 def _paper(reference: pl.DataFrame) -> str:
     # Windows, the paper's constant q and the best local mechanism around one hour: for dry hours
     # and for hours of rain, which records are redacted always, sometimes and never.
-    from offrecord.mechanisms import design
-    from offrecord.tables.reference import fit
-    from offrecord.theory.problem import Problem
-
     chain = fit(reference, chain_order=1, epsilons=(EPSILON,), **_COLUMNS).chain
     problem = Problem(chain, n=2 * _SHOWN + 1, private=[_SHOWN + 1], epsilon=EPSILON)
     rows = [["mechanism", "regions around the private hour (P)", "expected redactions"]]
@@ -188,8 +168,6 @@ def _paper(reference: pl.DataFrame) -> str:
 
 
 def _regions(policy: Policy) -> str:
-    from offrecord.mechanisms.local_policy import LocalPolicy
-
     if not isinstance(policy, LocalPolicy):
         return "stops at a random distance on each side"
     return "".join("P" if one == "private" else one for one in policy.regions)

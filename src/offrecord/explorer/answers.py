@@ -114,10 +114,7 @@ def _shown(chart: Chart, name: str) -> dict[str, str]:
 
 def _influence(problem: Problem, secret: Secret, span: range) -> Chart:
     before, after = range(span.start, secret.first), range(secret.last + 1, span.stop)
-    rows = [
-        *_influences(problem, secret.first, before),
-        *_influences(problem, secret.last, after),
-    ]
+    rows = [*_influences(problem, secret.first, before), *_influences(problem, secret.last, after)]
     names = [f"value {label}" for label in problem.chain.labels]
     words = "Lines of influence by record and value, over the regions L, M and S."
     return influence_chart(rows, problem.epsilon, names, along="Record t", description=words)
@@ -238,6 +235,7 @@ def drawn_values(members: Members, n: int, rng: np.random.Generator) -> Integers
     """(n,) values of one chain's records."""
     order, k = members.order, members.k
     begin = 0 if members.places is None else order - 1
+    # the first context holds the first `order` values
     context = int(rng.choice(members.contexts, p=members.law(begin)[0]))
     values = [context // k**back % k for back in range(order - 1, -1, -1)]
     for at in range(order - 1, n - 1):

@@ -95,7 +95,7 @@ def application() -> FastAPI:
         version=version("offrecord"),
         summary="What a design releases and gives away, for one state of the explorer.",
         openapi_url="/api/openapi.json",
-        docs_url=None,
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
     )

@@ -64,6 +64,7 @@ def _theorem2_flipping() -> Erratum:
 
 
 def _convexity() -> Erratum:
+    # values alternate, and odd and even distances follow curves of their own
     values = np.asarray(influence_by_distance(MarkovChain.binary(0.885, 0.99), 1, 4))
     return Erratum(
         "Proposition 1",

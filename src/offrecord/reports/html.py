@@ -24,6 +24,7 @@ def page(title: str, lead: str, sections: Iterable[str], foot: str) -> str:
 
     lead: the page in two sentences. sections: made by `section`. foot: where the page comes from.
     """
+    # inside the page: a report is mailed alone, and must look the same where nothing is fetched
     style = files("offrecord.reports").joinpath("page.css").read_text(encoding="utf-8")
     shown, body = escape(title), "\n".join(sections)
     return f"""<!DOCTYPE html>

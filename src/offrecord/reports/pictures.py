@@ -20,14 +20,7 @@ from offrecord.charts import (
     utility_chart,
 )
 from offrecord.mechanisms.deciding.expect import Geometry, expected_released
-from offrecord.mechanisms.rules import (
-    Direction,
-    LocalRule,
-    Pair,
-    Setting,
-    SettingKind,
-    SideRule,
-)
+from offrecord.mechanisms.rules import Direction, LocalRule, Pair, Setting, SettingKind, SideRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
@@ -43,7 +36,7 @@ _MOST_LINES = 6  # values that have a line each
 _LONGEST = 40  # characters of a label
 _FEW = 8  # contexts up to which many chains are drawn: pictures take less than a second then
 _MANY_DRAWN, _FEW_DRAWN = 400, 60  # chains in pictures; validation draws thousands
-_SEED = b"offrecord pictures"
+_SEED = b"offrecord pictures"  # the same release has the same page
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of ε, on a curve
 _MOST_SETTINGS = 8  # that windows are made for at each ε of a curve
 SIDES: tuple[Direction, Direction] = ("left", "right")
@@ -106,6 +99,7 @@ def _by_distance(
         if chances.shape[1] > _MOST_LINES:
             chances = np.stack((chances.min(axis=1), chances.max(axis=1)), axis=1)
         return chances, []
+    # a record goes as long as the walk has not stopped before it
     law = rule.stop_law(mean, place, direction)[0]
     waits = [float(law[distance:].sum()) for distance in range(1, rule.reach + 1)]
     return np.minimum(np.array(waits).reshape(-1, 1), 1.0), law.tolist()
@@ -237,6 +231,7 @@ def _windows(
     policy: TablePolicy, promise: Promise, members: Members, epsilon: float
 ) -> TablePolicy | None:
     # Windows in the settings of a policy; None where not even a whole chain is enough.
+    # the share that the coverage lets pass, without a test of it: this is a picture
     rule = promise.acceptance
     allowed = 0 if rule is None else round(members.count * (1 - rule.quantile))
     rules = {}

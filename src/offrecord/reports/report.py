@@ -86,6 +86,7 @@ class Report:
         """What an attacker may come to believe."""
         if self.acting is None:
             return None
+        # a run knows how many private records are at which place; a certificate may not say it
         known = None if self.summary is None else self.summary.gain
         return known or Meaning.of(*self.acting)
 
@@ -205,4 +206,5 @@ def _points(plan: Any) -> list[Point]:
     policy, survey = plan.chosen.policy, plan.survey
     if policy is None or plan.model is None or survey.private == 0:
         return []
+    # by positions and model alone: nothing that the certificate does not give away already
     return windows_over_budgets(policy, plan.model.promise, survey.geometry, plan.records)

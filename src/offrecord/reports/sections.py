@@ -93,6 +93,7 @@ def _foot(report: Report) -> str:
 
 
 def _alarms(report: Report) -> Iterator[str]:
+    # first of all: a reader who stops early has read what matters
     if not report.holds:
         more = len(report.problems) - _MOST_PROBLEMS
         reasons = [*report.problems[:_MOST_PROBLEMS], *([f"… and {more:,} more"] * (more > 0))]
@@ -168,6 +169,7 @@ def _compared(report: Report) -> Iterator[str]:
     summary, acting = report.summary, report.acting
     if summary is None or acting is None:
         return
+    # the leakage that was found is below ε, but only ε is promised
     promised = f"at most {odds_text(acting[0].epsilon)}"
     rows = [("This release", share_text(summary.released), promised)]
     if summary.window is not None:
@@ -234,6 +236,7 @@ def _rule(policy: TablePolicy, promise: Promise) -> str:
     setting, _ = shown_setting(policy)
     which = "a lone private record" if setting.kind == "record" else "a private run"
     place = "" if promise.places is None else f" (at place {setting.place})"
+    # never a walk that was drawn: where one stopped says what the values were
     text = (
         f"The rules around {which}{place}, averaged over all values by the model. {_KINDS[kind]}"
         " They say what may happen to any private record, never what a value was."
@@ -313,6 +316,7 @@ def _tests(report: Report) -> Iterator[str]:
 
 def _further(report: Report) -> str:
     released, certificate = _file(report.table or "RELEASED"), _file(report.file)
+    # without them a check cannot say which cells should be empty
     is_unlisted = report.certificate.private.positions is None
     listed = " --private-list LIST" if is_unlisted else ""
     why = "; LIST names the private records" if is_unlisted else ""
