@@ -108,8 +108,7 @@ __all__ = [name for names in _HOMES.values() for name in names.split()]
 def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
         if name in names.split():
-            value = getattr(import_module(f"offrecord.{module}"), name)
-            globals()[name] = value
+            value = globals()[name] = getattr(import_module(f"offrecord.{module}"), name)
             return value
     raise AttributeError(f"module 'offrecord' has no attribute {name!r}")
 

@@ -58,11 +58,10 @@ class Chart:
         """A PNG on white, for print."""
         import vl_convert
 
-        spec = json.dumps(self.spec)
         # paper is white, whatever a browser would show
         config = CONFIG | {"background": "white"}
         drawn: bytes = vl_convert.vegalite_to_png(
-            spec, config=config, ppi=_POINTS_AN_INCH, allowed_base_urls=[]
+            self.spec, config=config, ppi=_POINTS_AN_INCH, allowed_base_urls=[]
         )
         return drawn
 
@@ -116,6 +115,14 @@ def _drawn(spec: str) -> str:
 
 def undrawable() -> str | None:
     """Why nothing can be drawn here; None where all is well."""
+    try:
+        import vl_convert  # noqa: F401
+    except ImportError:
+        return "pictures need vl-convert-python, which is not installed"
+    return _confined()
+
+
+def _confined() -> str | None:
     with suppress(ImportError):  # systems without this module have no such limit
         import resource
 
@@ -125,10 +132,6 @@ def undrawable() -> str | None:
                 f"pictures take {_ADDRESS_SPACE >> 30} GiB of address space, and a limit leaves"
                 f" {limit / 2**30:.3g} (ulimit -v)"
             )
-    try:
-        import vl_convert  # noqa: F401
-    except ImportError:
-        return "pictures need vl-convert-python, which is not installed"
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any, TypeAlias
 
 #: Rows that a chart is drawn from, a dictionary each.
@@ -44,7 +45,7 @@ def number(field: str, **more: Any) -> Spec:
 
 def scaled(field: str, names: Sequence[str], looks: Sequence[Any], **more: Any) -> Spec:
     """A channel for names, each of them shown in its own manner."""
-    picked = [looks[at % len(looks)] for at in range(len(names))]
+    picked = [look for look, _ in zip(cycle(looks), names, strict=False)]
     scale = {"domain": list(names), "range": picked}
     return {"field": field, "type": "nominal", "scale": scale, **more}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
@@ -27,18 +27,29 @@ Table = Annotated[
 
 
 def read_table(
-    path: Path, columns: Iterable[str], options: ReadOptions, *, text: Sequence[str]
+    path: Path,
+    options: ReadOptions,
+    asked: Mapping[str, Any],
+    *,
+    keep: Sequence[str] = (),
+    text: Sequence[str],
 ) -> pl.DataFrame:
-    """The columns of a table. text: columns that are not to be typed."""
+    """The columns of a table without which it says nothing, and some to keep.
+
+    asked: names the columns. text: columns that are not to be typed.
+    """
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
     from offrecord.tables.io.formats import table_file
 
+    order = [] if asked["order"] == "row" else [asked["order"]]
+    private = [] if asked["private"] is None else [asked["private"]]
+    columns = dict.fromkeys([asked["value"], *order, *(asked["by"] or ()), *private, *keep])
     with ThreadPoolExecutor(1) as pool:
         # What works on the table is imported while the engine reads.
         pool.submit(import_module, "offrecord.tables.engines.memory")
-        return table_file(path, options).read(list(dict.fromkeys(columns)), text=text)
+        return table_file(path, options).read(list(columns), text=text)
 
 
 def said_of(table: Path, keys: object, said: ReadOptions) -> ReadOptions:
@@ -52,14 +63,6 @@ def said_of(table: Path, keys: object, said: ReadOptions) -> ReadOptions:
     if isinstance(keys, (str, Path)) and table_format(Path(keys)) == "csv":
         said = said.for_kind(kind)
     return replace(said, format=kind)
-
-
-def columns_read(
-    value: str, order: str, by: Sequence[str] | None, private: str | None
-) -> list[str]:
-    """The columns without which a table says nothing."""
-    ordered = [] if order == "row" else [order]
-    return [value, *ordered, *(by or ()), *([] if private is None else [private])]
 
 
 # ---- what may be written
@@ -79,6 +82,8 @@ def check_outside(outputs: Mapping[str, Path | None], table: Path) -> None:
     """InputError if an output would be one of the files of a table that consists of several."""
     from offrecord.tables.io.parquet import is_several, would_hold
 
-    for name, path in outputs.items() if is_several(table) else ():
+    if not is_several(table):
+        return
+    for name, path in outputs.items():
         if path is not None and would_hold(table, path):
             raise InputError(f"{name} must not be one of the input's files, got {path}")

@@ -7,14 +7,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from offrecord.cli.files import (
-    Table,
-    check_all_apart,
-    check_outside,
-    columns_read,
-    read_table,
-    said_of,
-)
+from offrecord.cli.files import Table, check_all_apart, check_outside, read_table, said_of
 from offrecord.cli.parameters import cuts, offering, outgoing
 from offrecord.cli.printing import Json, busy, show
 from offrecord.tables.options import EPSILONS
@@ -63,10 +56,9 @@ def fit(
     kind, separator, encoding = (described.pop(one) for one in ("format", "separator", "encoding"))
     options = ReadOptions(kind, separator, encoding, dict(limits or ()))
     listed = None if keys is None else read_list(keys, options)
-    value = described["value"]
-    columns = columns_read(value, described["order"], described["by"], described["private"])
     # values are text, as labels of a model must not depend on how a type was guessed
-    frame = read_table(table, columns, said_of(table, keys, options), text=[value])
+    own = said_of(table, keys, options)
+    frame = read_table(table, own, described, text=[described["value"]])
     described["key_file"] = described["key_file"] or default_key_file()
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
     with busy("fitting"):

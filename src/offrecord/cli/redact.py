@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from offrecord.cli.files import (
-    Table,
-    check_all_apart,
-    check_outside,
-    columns_read,
-    read_table,
-    said_of,
-)
+from offrecord.cli.files import Table, check_all_apart, check_outside, read_table, said_of
 from offrecord.cli.parameters import offering, outgoing
 from offrecord.cli.printing import Json, bar, failed, fault_of, noted, show
 from offrecord.errors import InputError
@@ -175,10 +168,9 @@ def _in_file(table: Path, output: Path | None, asked: FileOptions) -> tuple[Stre
 
 def _in_memory(table: Path, output: Path | None, asked: FileOptions) -> tuple[Release, list[str]]:
     keep = list(asked.keep or ())
-    columns = columns_read(asked.value, asked.order, asked.by, asked.private)
     # guessed types would leak: a redacted 0.5 turns a released 0 into 0.0
     text = [asked.value, *([] if asked.keep_all else keep)]
-    frame = read_table(table, [*columns, *keep], _said(asked), text=text)
+    frame = read_table(table, _said(asked), vars(asked), keep=keep, text=text)
     from offrecord.tables.engines.memory import redact as redact_table
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -163,15 +163,17 @@ def _name(secret: Secret) -> str:
 
 
 def _question(problem: Problem) -> str:
-    secrets = problem.secrets
-    named = ", ".join(_name(one) for one in secrets[:4])
-    more = f" and {len(secrets) - 4} more" if len(secrets) > 4 else ""
     verb = "is" if len(problem.private) == 1 else "are"
     return (
-        f"{many(problem.n, 'record')}; {named}{more} {verb} private. What else must be withheld, so"
-        f" that nobody's odds move by more than a factor of e^{problem.epsilon:g} ="
+        f"{many(problem.n, 'record')}; {_named(problem.secrets)} {verb} private. What else must be"
+        f" withheld, so that nobody's odds move by more than a factor of e^{problem.epsilon:g} ="
         f" {np.exp(problem.epsilon):.3g}?"
     )
+
+
+def _named(secrets: Sequence[Secret]) -> str:
+    more = f" and {len(secrets) - 4} more" if len(secrets) > 4 else ""
+    return ", ".join(map(_name, secrets[:4])) + more
 
 
 def _copies(asked: Asked, problem: Problem) -> dict[str, str]:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from importlib.metadata import version
 from importlib.resources import files
 from threading import Thread
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Response
@@ -22,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offrecord.errors import InputError, in_python
 from offrecord.explorer.answers import answer, curves
-from offrecord.explorer.state import LARGEST_MODEL, Asked, AskedCurve
+from offrecord.explorer.state import LARGEST_MODEL
 
 ADDRESS = "127.0.0.1"
 #: The page, and what it is made of: the path of each file, and its type.
@@ -101,19 +100,10 @@ def application() -> FastAPI:
     )
     app.add_middleware(Guard)
     app.add_exception_handler(RequestValidationError, _unprocessable)
-    app.add_exception_handler(HTTPException, _failed)
     app.add_exception_handler(InputError, _wrong_input)
-
-    @app.post("/api/answer")
-    def answered(asked: Asked) -> dict[str, Any]:
-        """What the mechanism does: utility, leakage, pictures, a sample and what it gives away."""
-        return answer(asked)
-
-    @app.post("/api/curves")
-    def curved(asked: AskedCurve) -> dict[str, Any]:
-        """Utility of some mechanisms over ε, as a picture and as rows."""
-        return curves(asked)
-
+    app.add_exception_handler(HTTPException, _failed)
+    app.post("/api/answer")(answer)
+    app.post("/api/curves")(curves)
     for path, (name, kind) in _PAGE.items():
         content = files("offrecord.explorer").joinpath("page", name).read_bytes()
         app.add_api_route(path, _static(content, kind), include_in_schema=False)

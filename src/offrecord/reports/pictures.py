@@ -108,10 +108,11 @@ def _by_distance(
 def _names(labels: Sequence[Label]) -> list[str]:
     if len(labels) > _MOST_LINES:
         return ["of the value that it is least likely for", "of the one that it is likeliest for"]
-    shown = [
-        repr(one) if len(repr(one)) <= _LONGEST else f"{repr(one)[:_LONGEST]}…" for one in labels
-    ]
-    return [f"if its value is {one}" for one in shown]
+    return [f"if its value is {_cut(repr(one))}" for one in labels]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _rule_words(pair: Pair, mean: Members, place: int) -> str:
@@ -192,7 +193,7 @@ def belief_picture(belief: Meaning) -> Chart:
     rows = [{"knowledge": name, "probability": one} for name, one in zip(named, known, strict=True)]
     before, erased, after = map(share_text, known)
     words = (
-        f"A private record is {str(belief.value)[:_LONGEST]} with a probability of {before} before"
+        f"A private record is {_cut(str(belief.value))} with a probability of {before} before"
         " anything is released. If private records alone were erased, the rest of the table could"
         f" make that {erased}; this release can make it {after} at most."
     )

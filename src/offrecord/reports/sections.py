@@ -114,9 +114,9 @@ def _sentence(text: str) -> str:
 
 def _left(report: Report) -> str:
     said = f"{share_text(report.released)} of {many(report.records, 'record')} left with their"
-    rows = [*_table_facts(report), *_further_facts(report)]
-    blocks = [main_point(f"{said} true values."), facts(rows), *_compared(report)]
-    return section("left", "What left", blocks)
+    listed = facts([*_table_facts(report), *_further_facts(report)])
+    point = main_point(f"{said} true values.")
+    return section("left", "What left", [point, listed, *_compared(report)])
 
 
 def _table_facts(report: Report) -> Iterator[tuple[str, str]]:
