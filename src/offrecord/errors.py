@@ -99,6 +99,7 @@ class ChosenByValue(OffrecordWarning):
 def advise(messages: Iterable[str], kind: type[OffrecordWarning] = OffrecordWarning) -> None:
     """A Python warning for each message, at the line outside of this package that led here."""
     own = __name__.partition(".")[0]
+    # up past all frames of this package, so that a warning names the caller's line
     for level in count(1):
         try:
             name = sys._getframe(level).f_globals.get("__name__", "")

@@ -204,6 +204,7 @@ def read_json(path: str | Path) -> Any:
     except UnicodeDecodeError:
         raise InputError(f"{path} is not JSON (not UTF-8 text)") from None
     try:
+        # Python takes NaN and Infinity for numbers, JSON does not
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON, or is truncated") from None

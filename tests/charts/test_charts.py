@@ -55,6 +55,16 @@ def test_labels_are_text_whatever_they_hold():
     assert "&lt;b&gt;" in svg
 
 
+def test_no_line_crosses_the_private_record():
+    """Whether records count from it, or from the beginning of a chain."""
+    given = [row | {"record": row["record"] + 5, "side": row["record"] > 0} for row in INFLUENCE]
+    for rows in (INFLUENCE, given):
+        layers = charts.influence_chart(rows, 1.0, ["0"]).spec["layer"]
+        (line,) = [one for one in layers if one["mark"]["type"] == "line"]
+        assert line["encoding"]["detail"] == {"field": "side"}
+        assert [row["side"] for row in line["data"]["values"]] == [False, False, True, True]
+
+
 def test_leakage_bars_part_at_epsilon_and_hold_every_chain():
     chart = EVERY["leakage"]()
     rows = chart.spec["layer"][0]["data"]["values"]

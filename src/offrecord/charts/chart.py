@@ -47,6 +47,7 @@ class Chart:
 
         name: unique on its page; its caption there has the id `name`-caption.
         """
+        # the engine's own <svg> has neither a role nor words
         head = (
             f'<svg role="img" aria-labelledby="{name}-title" aria-describedby="{name}-caption" \\1>'
             f'<title id="{name}-title">{_replacement(self.title)}</title>'
@@ -82,7 +83,7 @@ class Chart:
         nothing can be written or drawn there.
         """
         check_picture(path, force=force)
-        kind = Path(path).suffix.removeprefix(".")
+        kind = _kind(path)
         if kind == "png":
             content = self.png()
         else:
@@ -142,9 +143,13 @@ def check_drawable() -> None:
         raise InputError(f"{why}: remove this cause, or ask for no picture")
 
 
+def _kind(path: str | Path) -> str:
+    return Path(path).suffix.removeprefix(".")
+
+
 def check_picture(path: str | Path, *, force: bool) -> None:
     """InputError unless a chart could be written there."""
-    if Path(path).suffix.removeprefix(".") not in FORMATS:
+    if _kind(path) not in FORMATS:
         raise InputError(
             f"picture must end in {', '.join('.' + name for name in FORMATS)}, got {path}"
         )

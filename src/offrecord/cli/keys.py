@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _ACTIONS = ("list", "show", "forget")
 WORDS = "never published"  #: what a person must say of a release that is to be forgotten
-_DIGITS = 12  # of a digest that a person sees
+_DIGEST, _DIGITS = re.compile("[0-9a-f]{32,}"), 12  # of which a person sees so many digits
 
 
 @offering()
@@ -162,8 +163,7 @@ def _which(release: str | None, count: int, name: str) -> set[int]:
 def _short(text: str) -> str:
     # A digest as a person compares it, with the count behind it; other text as it is.
     digest, colon, more = text.partition(":")
-    is_digest = len(digest) >= 32 and set(digest) <= set("0123456789abcdef")
-    return f"{digest[:_DIGITS]}…{colon}{more}" if is_digest else text
+    return f"{digest[:_DIGITS]}…{colon}{more}" if _DIGEST.fullmatch(digest) else text
 
 
 @offering()

@@ -142,7 +142,9 @@ def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 def _parameter(option: Field[Any]) -> inspect.Parameter:
     plain = Path | None if "Path" in str(option.type) else str | None
-    kind, reading = _WRITTEN.get(str(option.type), (plain, {}))
+    # a new type that is neither text nor a path fails here, before anybody writes it wrongly
+    is_plain = "str" in str(option.type) and str(option.type) not in _WRITTEN
+    kind, reading = (plain, {}) if is_plain else _WRITTEN[str(option.type)]
     metavar = option.metadata["metavar"]
     shown = reading if metavar is None else reading | {"metavar": metavar}
     # A truth value without a flag of its own would get a --no- form too.
@@ -165,7 +167,7 @@ class Grouped(TyperCommand):
     """A verb whose help lists options by group, in the order of `GROUPS`."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then a list for each group; one list where there are few options."""
+        """Write arguments, then a list for each group that has options."""
         shown = {one: one.get_help_record(ctx) for one in self.get_params(ctx)}
         for group in ("arguments", *GROUPS):
             listed = [one for one in shown if shown[one] is not None and _group(one) == group]

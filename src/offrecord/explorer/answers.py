@@ -73,6 +73,7 @@ def curves(asked: AskedCurve) -> dict[str, Any]:
     FieldError for what cannot be answered.
     """
     last = next(one for one in _WIDEST if asked.epsilon <= one)
+    # as they are shown: the same budgets of two states have the same key
     budgets = [float(f"{last * step / _BUDGETS:.6g}") for step in range(1, _BUDGETS + 1)]
     rows, why = [], {}
     chosen = designed(asked.key)
@@ -100,6 +101,7 @@ def designed(key: str) -> Policy:
         raise FieldError("mechanism", str(error)) from None
 
 
+# a number each, of more states than policies are kept
 @lru_cache(maxsize=_KEPT)
 def _utility(key: str) -> float:
     return designed(key).utility

@@ -192,10 +192,14 @@ async def _body(request: Request) -> bytes | None:
     return body
 
 
+def _is_here(host: str) -> bool:
+    return host in HOSTS or host.rpartition(":")[0] in HOSTS
+
+
 def _refused(request: Request) -> tuple[int, str] | None:
     headers = request.headers
     host, origin = headers.get("host", ""), headers.get("origin")
-    if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:
+    if not _is_here(host):
         # another name that leads here may be another site's page (DNS rebinding)
         return 421, "the explorer answers to 127.0.0.1 and localhost alone"
     if origin not in (None, f"http://{host}"):

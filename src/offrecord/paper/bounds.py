@@ -57,7 +57,7 @@ def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
     p = min(problem.private[0], n + 1 - problem.private[0])  # re-indexed, as the paper assumes
 
     def delta_star(budget: float) -> int:
-        return first_small(chain, 1, 1, budget, n) or n
+        return first_small(chain, 1, 1, budget, n) or n  # none is small enough: the whole chain
 
     to_end, to_start = (max_influence(chain, p, t) for t in (n, 1))
     if epsilon < to_end:

@@ -27,8 +27,6 @@ class Comparison(tuple[Row, ...]):
     A row for each ε and mechanism: epsilon, mechanism, utility, leakage.
     """
 
-    __slots__ = ()
-
     @property
     def rows(self) -> tuple[Row, ...]:
         """The rows."""
@@ -47,6 +45,7 @@ class Comparison(tuple[Row, ...]):
     def csv(self) -> str:
         """The rows as CSV, numbers in full."""
         text = io.StringIO()
+        # the same bytes on every system
         writer = csv.DictWriter(text, list(self[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(self)

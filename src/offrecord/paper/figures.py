@@ -34,6 +34,7 @@ def fig1() -> tuple[list[dict[str, Any]], float]:
 
     The threshold is one that shows all three regions.
     """
+    # in the middle of 13 records, so that both sides are seen
     chain, private, threshold = MarkovChain.binary(0.25, 0.5), 7, 0.15
     records = np.arange(1, 14)
     influence = pointwise_influence(chain, private, records)

@@ -114,6 +114,7 @@ def _plotted(what: str, paper: float, ours: float, tolerance: float) -> Check:
 def _fig2() -> Iterator[Check]:
     for epsilon, values in FIG2_VALUES.items():
         for name, value, ours in zip(FIG2_NAMES, values, fig2_utilities(epsilon), strict=True):
+            # four digits, rounded by others: half of the last one apart
             place = "beyond" if name == FIG2_NAMES[-1] else "Fig. 2"
             yield Check(place, f"{name}, ε = {epsilon:g}", value, ours, 5.1e-5, "independent")
 

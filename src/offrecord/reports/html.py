@@ -117,6 +117,7 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     )
     body = "".join(_row(row, looks) for row in rows)
     said = escape(caption)
+    # tabindex: what is wider than the page can be moved by the keyboard
     kind = "wide short" if len(rows) <= _SHORT else "wide"
     return (
         f'<div class="{kind}" tabindex="0" role="region" aria-label="{said}"><table>'

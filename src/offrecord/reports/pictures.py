@@ -170,6 +170,7 @@ def influence_at(members: Members, place: int, distance: int) -> Floats | None:
     source = place if distance > 0 else members.place_after(place, distance)
     law, k = members.law(source), members.k
     joint = law[:, :, np.newaxis] * members.ahead(source, abs(distance))
+    # a context is a number to the base k, whose last digit is the value of its last record
     values = (np.arange(members.contexts)[:, np.newaxis] % k == np.arange(k)).astype(np.float64)
     pairs = np.einsum("sv,mst,tw->mvw", values, joint, values, optimize=True)
     if distance < 0:

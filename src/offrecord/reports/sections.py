@@ -253,7 +253,7 @@ def _rule(policy: TablePolicy, promise: Promise) -> str:
 def _setting_row(setting: Setting, pair: Pair, promise: Promise) -> list[str]:
     expected, reach = [], []
     for rule, side in zip(pair, SIDES, strict=True):
-        if rule is None:
+        if rule is None:  # at the end of a chain there is no such side
             expected.append("–")
             reach.append("–")
             continue
