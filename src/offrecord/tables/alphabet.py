@@ -127,9 +127,9 @@ class Wanted:
 
 def _check_declared(series: pl.Series, labels: Sequence[Label], where: str) -> None:
     codes = coded(series, labels)
-    cells = value_cells(series).filter(pl.Series(codes == UNKNOWN)).unique().sort()
-    if len(cells):
-        shown = ", ".join(repr(cell) for cell in cells.head(_NAMED).to_list())
+    cells = value_cells(series).filter(pl.Series(codes == UNKNOWN)).unique().sort().to_list()
+    if cells:
+        shown = ", ".join(map(repr, cells[:_NAMED]))
         more = f" and {len(cells) - _NAMED} more" if len(cells) > _NAMED else ""
         raise InputError(
             f"value column {series.name!r} holds {shown}{more}{where}, which --values does not list"

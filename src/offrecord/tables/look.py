@@ -297,9 +297,7 @@ def _check_wide(table: _Table) -> None:
     if not steps or any(column.may_order for column in others):
         return
     names, change = [column.name for column in others], ""
-    if not any(
-        column.distinct == table.frame.height for column in others
-    ):  # nothing names the rows
+    if all(column.distinct < table.frame.height for column in others):  # nothing names the rows
         names, change = ["row_id", *names], '.with_row_index("row_id", offset=1)'
     change += f'.unpivot(index={_text(names)}, variable_name="step", value_name="value")'
     digits = _text(r"(\d[\d-]*)$")
@@ -336,8 +334,7 @@ def _roles(table: _Table, known: Roles) -> Roles:
     tried = [(one, by) for one in orders for by in sets if one != ROW]
     # an order value comes once in a chain, but for the hour that clocks show twice in autumn
     keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(table.frame, *key))
-    likely = [] if known.by else [by for by in sets[:1] if by]
-    order, by = next(keys, (known.order or ROW, known.by or (likely or [()])[0]))
+    order, by = next(keys, (known.order or ROW, sets[0]))
     time = times[0].name if times and order == ROW and known.order is None else None
     roles = known._replace(order=order, by=tuple(by), time=time)
     return roles._replace(value=known.value or _value_column(table.frame, free, roles))
@@ -389,33 +386,43 @@ def _value_column(frame: pl.DataFrame, free: Sequence[Column], roles: Roles) -> 
 
 def _arranged(table: _Table, roles: Roles) -> Arranged:
     """The table as chains; InputError with a line that mends it where that would be a guess."""
-    frame, columns = table.frame, table.columns
-    value, order, by, _, time = roles
-    keys = [*by, *([] if order in (None, ROW) else [order])]
-    name = time or order or ROW
-    form = columns[name].form if name in columns else None
-    if form is not None:
-        kind = "datetime" if "%H" in form else "date"
-        read = f'pl.col({_text(name)}).str.strip_chars().str.to_{kind}("{form}")'
-        said = f"has {frame[name].drop_nulls()[0]!r} in column {name!r}, which is no ISO date"
-        raise table.error(f"{said}; taken as {form}", f".with_columns({read})")
-    if time is not None and by:
-        times = _typed(frame[time]) if frame[time].dtype == pl.String else frame[time]
-        back = (pl.col(time).diff() < 0).over(by)
-        if frame.select(*by, times.to_physical()).select(back.any()).item():
-            change = f".sort({_text([*by, time])}, maintain_order=True)"
-            raise table.error(f"has rows that do not stand in the order of {time!r}", change)
+    order = roles.order or ROW
+    _check_dates(table, roles.time or order)
+    if roles.time is not None and roles.by:
+        _check_in_order(table, roles.time, roles.by)
     try:
-        asked = Columns.named(value or "", order or ROW, by, not by)
-        return arrange(frame, asked, alphabet=None)
+        asked = Columns.named(roles.value or "", order, roles.by, not roles.by)
+        return arrange(table.frame, asked, alphabet=None)
     except LocatedError as error:
+        keys = _text([*roles.by, *([] if order == ROW else [order])])
         changes = {
-            Check.FILLED: f".drop_nulls({_text(keys)})",
-            Check.TRIMMED: f".with_columns(pl.col({_text(keys)}).str.strip_chars())",
-            Check.DISTINCT: f'.unique({_text(keys)}, keep="first", maintain_order=True)',
+            Check.FILLED: f".drop_nulls({keys})",
+            Check.TRIMMED: f".with_columns(pl.col({keys}).str.strip_chars())",
+            Check.DISTINCT: f'.unique({keys}, keep="first", maintain_order=True)',
         }
         change = changes.get(error.wrong.check, "")
         raise InputError(f"{error}; to mend that: {table.mended(change)}") from None
+
+
+def _check_dates(table: _Table, name: str) -> None:
+    """InputError for dates that are not in ISO form."""
+    form = table.columns[name].form if name in table.columns else None
+    if form is not None:
+        kind = "datetime" if "%H" in form else "date"
+        read = f'pl.col({_text(name)}).str.strip_chars().str.to_{kind}("{form}")'
+        first = table.frame[name].drop_nulls()[0]
+        said = f"has {first!r} in column {name!r}, which is no ISO date; taken as {form}"
+        raise table.error(said, f".with_columns({read})")
+
+
+def _check_in_order(table: _Table, time: str, by: Sequence[str]) -> None:
+    """InputError for rows of a log that go back in time."""
+    times = table.frame[time]
+    times = _typed(times) if times.dtype == pl.String else times
+    back = (pl.col(time).diff() < 0).over(by)
+    if table.frame.select(*by, times.to_physical()).select(back.any()).item():
+        change = f".sort({_text([*by, time])}, maintain_order=True)"
+        raise table.error(f"has rows that do not stand in the order of {time!r}", change)
 
 
 # ---- what a table with known roles holds
@@ -518,13 +525,7 @@ def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:
 def _value_notes(series: pl.Series, values: pl.Series, table: _Table) -> list[str]:
     """What may be wrong with values, most common first, and the line that mends it."""
     numbers = values.cast(pl.Float64, strict=False).to_list()
-    negative = [one for one in numbers if one is not None and one < 0]
-    rest = [one for one in numbers if one not in (None, *negative, *_MISSING_NUMBERS)]
-    codes: set[Any] = set(_MISSING_TEXTS)
-    # -9 and 99 among answers from 0 to 5, but not among temperatures
-    if rest and len(negative) <= 4:
-        codes |= {one for one in negative if one.is_integer()}
-        codes |= {one for one in _MISSING_NUMBERS if one > 2 * max(rest) + 1}
+    codes = _missing_codes([one for one in numbers if one is not None])
     said, common, change = [], dict[str, Any](), dict[Any, Any]()
     for value, number in zip(values.to_list(), numbers, strict=True):
         first = common.setdefault(" ".join(str(value).casefold().split()), value)
@@ -534,11 +535,25 @@ def _value_notes(series: pl.Series, values: pl.Series, table: _Table) -> list[st
         elif first != value:
             said.append(f"{value!r} and {first!r} differ by case or blanks only")
             change[value] = first
+    if not said:
+        return []
     cells = f"pl.col({_text(series.name)})"
     cells += ".str.strip_chars()" if series.dtype == pl.String else ""
     news = _text([*change.values()]).replace("null", "None")
     mended = table.mended(f".with_columns({cells}.replace({_text([*change])}, {news}))")
-    return [f"{'; '.join(said)}; if so: {mended}"] if said else []
+    return [f"{'; '.join(said)}; if so: {mended}"]
+
+
+def _missing_codes(numbers: Sequence[float]) -> set[Any]:
+    """What may stand for a missing value beside these numbers."""
+    negative = [one for one in numbers if one < 0]
+    rest = [one for one in numbers if one >= 0 and one not in _MISSING_NUMBERS]
+    codes: set[Any] = set(_MISSING_TEXTS)
+    # -9 and 99 among answers from 0 to 5, but not among temperatures
+    if rest and len(negative) <= 4:
+        codes |= {one for one in negative if one.is_integer()}
+        codes |= {one for one in _MISSING_NUMBERS if one > 2 * max(rest) + 1}
+    return codes
 
 
 def _fewer_values(arranged: Arranged, column: Column) -> dict[str, Any]:
