@@ -22,7 +22,7 @@ from offrecord.mechanisms.rules import SETTINGS, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.reports.report import report_of
 from offrecord.tables.engines.memory import Release, redact
-from offrecord.tables.io.formats import read_frame
+from offrecord.tables.io.formats import table_file
 from offrecord.tables.reference import fit
 from offrecord.text import Progress, aligned, odds
 from offrecord.theory.problem import Problem
@@ -109,7 +109,7 @@ def _released(
 def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
     """The year: January to June, July to December."""
     with as_file(files("offrecord") / "demo" / "jfk_rain_2013.csv") as source:
-        year = read_frame(source)
+        year = table_file(source).read()
     is_first = pl.col("time") < "2013-07-01"
     return year.filter(is_first), year.filter(~is_first)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -134,6 +135,21 @@ class Arranged:
 
     def phases(self, phase: str, zone: str | None) -> NDArray[np.int64]:
         """(n,) the phase of each record; zone: must be the table's own."""
+        self._check_clock(phase, zone)
+        step, count = self.step, clock.phase_count(phase)
+        if step is None or not step.same(Step.parsed(clock.STEPS[phase]), self.zone):
+            raise InputError(
+                f"a kernel for each {phase} needs --step {clock.STEPS[phase]}: it leads from one"
+                f" {phase} to the next"
+            )
+        # that of the chain's first record by the clock, and the next one with each step, also where
+        # clocks are changed or a row comes early, as kernels go round
+        begins = self.chains.order[self.chains.starts[:-1]].astype(np.int64)
+        first = clock.phases_of(begins, phase, zone).astype(np.int64)
+        return np.asarray((first[self.chains.chain_of] + self.chains.places) % count)
+
+    def _check_clock(self, phase: str, zone: str | None) -> None:
+        """InputError unless records show the hour, weekday or month of a zone."""
         if not self.chains.timed:
             raise InputError(f"a kernel for each {phase} needs an order column that holds times")
         if phase == "hour" and self.order_type == pl.Date:
@@ -148,29 +164,13 @@ class Arranged:
                 f"the model takes the {phase} from times {there}, but those of column"
                 f" {self.columns.order!r} are {here}; give both the same zone, or phases would slip"
             )
-        count = clock.phase_count(phase)
-        if not self._steps_by(phase):
-            raise InputError(
-                f"a kernel for each {phase} needs --step {clock.STEPS[phase]}: it leads from one"
-                f" {phase} to the next"
-            )
-        # that of the chain's first record by the clock, and the next one with each step, also where
-        # clocks are changed or a row comes early, as kernels go round
-        begins = self.chains.order[self.chains.starts[:-1]].astype(np.int64)
-        first = clock.phases_of(begins, phase, zone).astype(np.int64)
-        return np.asarray((first[self.chains.chain_of] + self.chains.places) % count)
 
     def has_phase(self, phase: str) -> bool:
         """Whether records stand an hour, a weekday or a month apart, and show more than one."""
-        dates = phase == "hour" and self.order_type == pl.Date
-        if not self.chains.timed or dates or not self._steps_by(phase):
-            return False
-        shown = self.phases(phase, self.zone)
-        return bool(shown.min() < shown.max())
-
-    def _steps_by(self, phase: str) -> bool:
-        step = self.step
-        return step is not None and step.same(Step.parsed(clock.STEPS[phase]), self.zone)
+        with suppress(InputError):
+            shown = self.phases(phase, self.zone)
+            return bool(shown.min() < shown.max())
+        return False
 
     def gap_times(self, chain: int, places: Integers) -> Integers:
         """(m,) the times of a chain's places without a row."""

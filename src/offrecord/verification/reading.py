@@ -22,7 +22,7 @@ from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.frames import Native, listed_keys
 from offrecord.tables.io.format import ReadOptions
-from offrecord.tables.io.formats import read_frame, table_format
+from offrecord.tables.io.formats import table_file, table_format
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
@@ -177,7 +177,7 @@ def read_records(
     """
     output, named = certificate.output, certificate.columns
     assert output is not None
-    frame = read_frame(released, options=ReadOptions(limits=limits))
+    frame = table_file(released, ReadOptions(limits=limits)).read()
     columns = columns_of(certificate)
     found.unequal("output.columns", list(output.columns), frame.columns)
     if frame.columns != columns.released:
@@ -244,7 +244,7 @@ def with_original(records: Records, path: Path, limits: Mapping[str, int] | None
     InputError unless the table before has these rows, and others of dropped chains alone.
     """
     columns = replace(records.arranged.columns, keep=(), keep_all=False)
-    frame = read_frame(path, columns.released, options=ReadOptions(limits=limits))
+    frame = table_file(path, ReadOptions(limits=limits)).read(columns.released)
     arranged = _alike(frame, columns, records)
     here, there = (one.chains for one in (records.arranged, arranged))
     if not np.array_equal(here.starts, there.starts) or not np.array_equal(here.order, there.order):

@@ -50,7 +50,7 @@ def both(tmp_path, rules, monkeypatch):
         out.mkdir(exist_ok=True)
         file = write(table, tmp_path / f"table{source or ending}")
         memory, streamed = out / f"memory{ending}", out / f"streamed{ending}"
-        read = off.tables.io.formats.read_frame(file)
+        read = off.tables.io.formats.table_file(file).read()
         release = off.redact(read, **chosen)
         release.write(memory, force=True)
         found = off.redact_file(file, streamed, force=True, **chosen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,16 +88,6 @@ def table_file(path: str | Path, options: ReadOptions = _DEFAULTS) -> Source:
         return FORMATS[kind].source(path, options)
 
 
-def read_frame(
-    path: str | Path,
-    columns: Sequence[str] | None = None,
-    *,
-    options: ReadOptions = _DEFAULTS,
-) -> pl.DataFrame:
-    """The columns of a table file, all without them."""
-    return table_file(path, options).read(columns)
-
-
 def read_list(path: str | Path, options: ReadOptions = _DEFAULTS) -> pl.DataFrame:
     """All columns of a private list.
 
@@ -112,7 +101,7 @@ def read_list(path: str | Path, options: ReadOptions = _DEFAULTS) -> pl.DataFram
         with engine(unreadable(str(path), kind)):
             marked = marked_encoding(path)
         options = replace(options, encoding=marked or options.encoding)
-    return read_frame(path, options=options)
+    return table_file(path, options).read()
 
 
 def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None = None) -> None:
