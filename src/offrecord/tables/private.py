@@ -36,11 +36,6 @@ class Private:
         """How many private records there are."""
         return len(self.place)
 
-    @property
-    def keys(self) -> int:
-        """How many rows of a private list were found."""
-        return int(self.found.sum())
-
     def rows(self, chains: Chains) -> Integers:
         """The rows that are private."""
         before, after = rows_of(chains, self.chain, self.place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -18,11 +19,11 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.deciding.expect import Geometry, geometry
-from offrecord.mechanisms.deciding.layout import PlaceOf, settings_needed
+from offrecord.mechanisms.deciding.layout import settings_needed
 from offrecord.mechanisms.rules import Setting
 from offrecord.models.file import Model
 from offrecord.models.members import Places
-from offrecord.models.records import Chains, Runs
+from offrecord.models.records import Chains
 from offrecord.tables.chains import Columns, order_warnings
 from offrecord.tables.growing import Before, open_ended
 from offrecord.tables.steps import Step
@@ -62,6 +63,7 @@ class Surveyor:
         arranged, private, chains = table.arranged, table.private, table.chains
         acting = chains if not self.open_ended else open_ended(chains)
         runs, place_of = table.runs(self.protect), table.place_of(self.places)
+        needed = partial(settings_needed, acting, runs, self.order, self.protect, place_of)
         known, reached = np.zeros(private.count, dtype=bool), 0
         if self.before is not None:
             known = self.before.known_private(arranged, private)
@@ -75,7 +77,7 @@ class Surveyor:
             private=private.count,
             runs=len(runs.chain),
             touched=int(np.count_nonzero(table.touched)),
-            partly=int(np.count_nonzero(table.touched & ~private.whole_chains(chains))),
+            partly=int(np.count_nonzero(table.partly_private)),
             touched_records=int(np.count_nonzero(table.valued & chains.spread(table.touched))),
             beside=arranged.grid.beside,
             spread=arranged.grid.spread,
@@ -85,8 +87,8 @@ class Surveyor:
             names_are_integers=tuple(kind.is_integer() for kind in names),
             names_are_text=tuple(kind == pl.String for kind in texts),
             order_type=arranged.order_type,
-            settings=self._settings(acting, runs, place_of, joining=False),
-            joined=self._settings(acting, runs, place_of, joining=True),
+            settings=frozenset(needed(joining=False)),
+            joined=frozenset(needed(joining=True)),
             geometry=geometry(acting, runs, self.order, place_of),
             private_digest=table.set_digest(private.chain, private.order),
             records_digest=table.digest_anywhere(),
@@ -97,12 +99,6 @@ class Surveyor:
             reached=reached,
             too_long=_too_long(self.places, chains),
         )
-
-    def _settings(
-        self, chains: Chains, runs: Runs, place_of: PlaceOf, *, joining: bool
-    ) -> frozenset[Setting]:
-        found = settings_needed(chains, runs, self.order, self.protect, place_of, joining=joining)
-        return frozenset(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

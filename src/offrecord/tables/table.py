@@ -166,9 +166,9 @@ class Table:
         return (self.whole or self).private.count
 
     @property
-    def is_partly_private(self) -> bool:
-        """Some chain has a private record and another one."""
-        return bool(np.any(self.touched & ~self.private.whole_chains(self.chains)))
+    def partly_private(self) -> Mask:
+        """(m,) which chains have a private record and another one."""
+        return self.touched & ~self.private.whole_chains(self.chains)
 
     @cached_property
     def valued(self) -> Mask:

@@ -161,7 +161,7 @@ def _planned(frame: Native, given: Given, started: float) -> tuple[Table, Plan, 
         raise nothing_left()
     given.check_private(table.read_private)
     table = table.keyed(given.coins)
-    if model is None and options.fit and table.is_partly_private:
+    if model is None and options.fit and table.partly_private.any():
         table, fitted = fit_table(table, given)
         model = given.promised(fitted.model)
     survey = surveyor(given, model).survey(table)
