@@ -107,10 +107,7 @@ def _check_strict(
     raise names.error(_both(repeated), Check.DISTINCT, said)
 
 
-def _counted(
-    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step, names: RowNames
-) -> tuple[Integers, Integers]:
-    """(n,) each row's distance from the first of its chain in steps, and how far off the grid."""
+def _check_kind(column: OrderColumn, step: Step) -> None:
     if column.name is None:
         raise InputError("--step needs an order column, not --order row")
     if step.timed != column.timed:
@@ -118,6 +115,13 @@ def _counted(
             f"--step {step.text} is {'a time' if step.timed else 'a number'}, but column"
             f" {column.name!r} holds {'times' if column.timed else 'whole numbers'}"
         )
+
+
+def _counted(
+    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step, names: RowNames
+) -> tuple[Integers, Integers]:
+    """(n,) each row's distance from the first of its chain in steps, and how far off the grid."""
+    _check_kind(column, step)
     short = (
         f"--step {step.text} is too short for column {column.name!r}: it makes more steps than can"
         " be counted"

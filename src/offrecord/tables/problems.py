@@ -91,15 +91,16 @@ class WrongRows:
             if name in seen or len(seen) < _NAMED:
                 seen.setdefault(name, []).append(row)
         for name, numbers in seen.items():
-            key_text = ", ".join(
-                f"{column} {_shown(cell) if at < self.named else cell}"
-                for at, (column, cell) in enumerate(zip(columns, name, strict=False))
-                if cell is not None
-            )
+            key_text = ", ".join(self._key(columns, name))
             where = _numbered([row for row in numbers if row is not None])
             yield f"{key_text} ({where})" if key_text and where else key_text or where
         if count > sum(map(len, seen.values())):
             yield "…"
+
+    def _key(self, columns: Sequence[str], cells: Sequence[Any]) -> Iterator[str]:
+        for at, (column, cell) in enumerate(zip(columns, cells, strict=False)):
+            if cell is not None:
+                yield f"{column} {_shown(cell) if at < self.named else cell}"
 
 
 def _numbered(rows: list[int]) -> str:

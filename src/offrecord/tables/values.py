@@ -208,18 +208,11 @@ def labels_of(series: pl.Series, where: str = "") -> tuple[Label, ...]:
 
 
 def listed_labels(values: Sequence[Label] | Label) -> tuple[Label, ...]:
-    """Values that a person lists as labels, sorted as those that occur in a column are: the same
-    values make the same model. InputError for what no column can hold.
-    """
+    """Values that a person lists as labels; InputError for what no column can hold."""
     listed: list[Label] = [values] if isinstance(values, (str, int, float)) else list(values)
-    if not all(isinstance(value, (str, int, float)) for value in listed):
-        raise InputError("--values must be text, numbers, or true and false")
     listed = [value.strip() if isinstance(value, str) else value for value in listed]
-    if not 2 <= len(listed) <= MAX_VALUES:
-        raise InputError(f"--values must list 2 to {MAX_VALUES} values, got {len(listed)}")
-    label_family(listed)
-    if any(isinstance(value, float) and not np.isfinite(value) for value in listed):
-        raise InputError("--values must not list NaN or infinity, which no model takes")
+    _check_listed(listed)
+    # sorted as those that occur in a column are: the same values make the same model
     try:
         labels = _as_labels(pl.Series("--values", listed, strict=True).unique())
     except (TypeError, OverflowError, pl.exceptions.PolarsError):  # whole numbers and others
@@ -228,6 +221,16 @@ def listed_labels(values: Sequence[Label] | Label) -> tuple[Label, ...]:
     if len(labels) < len(listed):
         raise InputError("--values lists a value twice")
     return labels
+
+
+def _check_listed(listed: Sequence[Any]) -> None:
+    if not all(isinstance(value, (str, int, float)) for value in listed):
+        raise InputError("--values must be text, numbers, or true and false")
+    if not 2 <= len(listed) <= MAX_VALUES:
+        raise InputError(f"--values must list 2 to {MAX_VALUES} values, got {len(listed)}")
+    label_family(listed)
+    if any(isinstance(value, float) and not np.isfinite(value) for value in listed):
+        raise InputError("--values must not list NaN or infinity, which no model takes")
 
 
 def _as_labels(values: pl.Series) -> tuple[Label, ...]:
