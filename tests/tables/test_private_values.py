@@ -14,6 +14,7 @@ from definition import samples
 from explained import explained
 from offrecord import cli
 from offrecord.tables.engines import spark, stream
+from offrecord.tables.engines.engine import Reading
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
@@ -256,7 +257,8 @@ def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
     )
     made, outcome = release.table, release.outcome
     plan, given = outcome.plan, outcome.plan.given
-    held = spark._Held(None, given.key.secret, None, [(plan.survey, [])])
+    task = spark._Task(given.key.secret, None)
+    reading = Reading.of(given, None)
     assert "NEEDLE" in repr(made.arranged.frame)
     assert plan.survey.positions
     hidden = (
@@ -267,6 +269,6 @@ def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
         repr(given.key.secret),
     )
     objects = (release, made, made.arranged, made.private, made.coins, given, given.key)
-    for one in (*objects, plan, plan.rule, outcome, outcome.decision, held):
+    for one in (*objects, plan, plan.rule, outcome, outcome.decision, task, reading):
         printed = repr(one)
         assert [text for text in hidden if text in printed] == [], type(one).__name__

@@ -41,7 +41,7 @@ def test_shares_count_chains_that_are_left_out(tmp_path):
     options |= {"key_file": tmp_path / "key.json", "mechanism": "window"}
     out = off.redact(table, private_list=pl.DataFrame({"who": [3, 5]}), **options)
     assert out.summary.released == out.summary.expected == 0.8
-    assert Report(out._certificate, "c").released == 0.8
+    assert Report(out.outcome.certificate(out._entered), "c").released == 0.8
     record = off.MarkovChain([[0.6, 0.4], [0.5, 0.5]])
     marked = table.with_columns(
         off=pl.col("who").is_in([3, 5]) | ((pl.col("who") == 8) & (pl.col("day") == 7))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from offrecord.release import certificate as form
 from offrecord.tables.choosing import RULES
 from offrecord.tables.decision import Decision
@@ -70,15 +68,6 @@ def certificate_of(
         evidence=form.Evidence(unseen=unseen, accepted=accepted),
         versions=form.software_versions(),
     )
-
-
-def certified(
-    certificate: form.Certificate, kind: str, columns: Sequence[str], digest: str
-) -> bytes:
-    """A certificate file, with what it says about its output: format, columns and SHA-256."""
-    rows = certificate.counts.rows
-    output = form.Output(format=kind, rows=rows, columns=tuple(columns), sha256=digest)
-    return certificate.model_copy(update={"output": output}).to_json()
 
 
 def _columns(plan: Plan) -> form.Columns:

@@ -64,22 +64,33 @@ class Outcome:
             left[KNOWN] = digest_text(decision.known_digest, decision.known)
         return {**self.plan.identity, **left}
 
-    def advise(self, more: Iterable[str] = ()) -> None:
-        """Warn of what a person should know before a release is entered; InputError, and no
-        warning, if the ledger refuses it.
+    def enter(self, more: Iterable[str] = (), before: Entered | None = None) -> Entered | None:
+        """Enter the release, and what leaves, into the ledger before anyone sees it, and warn of
+        what a person should know.
+
+        Args:
+            more: warnings besides its own.
+            before: how it stood there when it was entered earlier: what was said is not said again.
+
+        Returns:
+            How it stands there; None after a dry run, which is no release.
+
+        Raises:
+            InputError: for a second, different release; then nothing is warned of.
         """
         given = self.plan.given
         if not given.options.dry_run:
             self._refuse_another(Ledger.read(given.key))
-        advise([*self.warnings, *more])
-
-    def enter(self) -> Entered | None:
-        """Enter the release, and what leaves, into the ledger before anyone sees it: how it stands
-        there. InputError for a second, different one. A dry run is no release.
-        """
-        given, plan = self.plan.given, self.plan
+        advise([*(self.warnings if before is None else ()), *more])
         if given.options.dry_run:
             return None
+        entered = self._entered()
+        said = () if before is None else before.warnings
+        advise(one for one in entered.warnings if one not in said)
+        return entered
+
+    def _entered(self) -> Entered:
+        given, plan = self.plan.given, self.plan
         with ledger(given.key) as book:
             self._refuse_another(book)
             # Before the entry: a crash in between leaves rules that no release has used.

@@ -1,5 +1,5 @@
 """Spark: `from offrecord.tables.spark import redact`."""
 
-from offrecord.tables.engines.spark import SparkRelease, as_spark, redact
+from offrecord.tables.engines.spark import SparkRelease, redact
 
-__all__ = ["SparkRelease", "as_spark", "redact"]
+__all__ = ["SparkRelease", "redact"]

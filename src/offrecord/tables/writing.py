@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.files import (
     beside,
+    check_outputs,
     check_writable,
     locked_folder,
     remove_page,
@@ -26,7 +28,10 @@ from offrecord.files import (
 )
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
-from offrecord.tables.io.formats import FORMATS, write_frame
+from offrecord.release import certificate as form
+from offrecord.release.certificate import Certificate
+from offrecord.tables.io.formats import FORMATS, write_frame, written_format
+from offrecord.tables.io.text import packing_of
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.values import label_family
 
@@ -97,43 +102,70 @@ def _constant_nulls(series: pl.Series) -> pl.Series:
     return pl.select(pl.when(there).then(filled)).to_series().cast(series.dtype).alias(series.name)
 
 
-def write_release(
-    write: Callable[[Path], None],
-    path: Path,
-    certificate_path: Path,
-    certificate: Callable[[str], bytes],
-    enter: Callable[[], None],
-    *,
-    force: bool,
-) -> None:
-    """Write a release and its certificate.
+@dataclass(frozen=True)
+class Output:
+    """Where a release goes. kind: its format. proof: where its certificate goes."""
 
-    write: writes the table to a path. certificate: gives that of a table's SHA-256. enter: enters
-    the release into the ledger.
+    path: Path
+    kind: str
+    proof: Path
+    force: bool
 
-    Table and certificate are written in full under other names and synced; in between the ledger
-    gets its entry, so that the certificate says how it stands there. Then an old output goes, with
-    the page of its report, the certificate gets its name, and last the output does; of several runs
-    with the same output, one after the other. So whenever the output is there it is whole, its
-    certificate is there too, the ledger knows it, and no page beside it is of another one.
-    """
-    with beside(path, certificate_path) as (table, proof):
-        write(table)
-        sync(table)
-        with table.open("rb") as written:
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
-        enter()
-        proof.write_bytes(certificate(digest))
-        sync(proof)
-        with locked_folder(path.parent):
-            for output in (path, certificate_path):  # another run may have been quicker
-                check_writable(output, force=force)
-            remove_page(report_beside(path))
-            path.unlink(missing_ok=True)
-            os.replace(proof, certificate_path)
-            sync_folder(certificate_path.parent)
-            os.replace(table, path)
-            sync_folder(path.parent)
+    @classmethod
+    def checked(
+        cls,
+        path: str | Path,
+        kind: str | None,
+        certificate: str | Path | None,
+        key_file: Path,
+        *,
+        force: bool,
+    ) -> Output:
+        """InputError for what must not be written. kind: None for that of the name's ending."""
+        path = Path(path)
+        named = None if certificate is None else Path(certificate)
+        kind = written_format(path, kind)
+        return cls(path, kind, check_outputs(path, named, key_file, force=force), force)
+
+    @property
+    def packing(self) -> str | None:
+        """How the file is compressed, if it is."""
+        return packing_of(self.path)
+
+    def write(self, write: Callable[[Path], None], enter: Callable[[str], bytes]) -> None:
+        """Write a release and its certificate, both or none.
+
+        Args:
+            write: writes the table to a path.
+            enter: enters a table of this SHA-256 into the ledger, and gives its certificate, which
+                says how it stands there.
+        """
+        # Both are written in full under other names and synced, and the ledger knows the release,
+        # before an old output goes, with the page of its report. Then the certificate gets its
+        # name, and last the output does. So whenever the output is there it is whole, its
+        # certificate is there too, and no page beside it is of another one.
+        with beside(self.path, self.proof) as (table, proof):
+            write(table)
+            sync(table)
+            with table.open("rb") as written:
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            proof.write_bytes(enter(digest))
+            sync(proof)
+            with locked_folder(self.path.parent):  # other runs come before or after
+                for output in (self.path, self.proof):  # another run may have been quicker
+                    check_writable(output, force=self.force)
+                remove_page(report_beside(self.path))
+                self.path.unlink(missing_ok=True)
+                os.replace(proof, self.proof)
+                sync_folder(self.proof.parent)
+                os.replace(table, self.path)
+                sync_folder(self.path.parent)
+
+    def certified(self, certificate: Certificate, columns: Sequence[str], digest: str) -> bytes:
+        """A certificate's file, with what it says about a table with these columns."""
+        rows = certificate.counts.rows
+        made = form.Output(format=self.kind, rows=rows, columns=tuple(columns), sha256=digest)
+        return certificate.model_copy(update={"output": made}).to_json()
 
 
 def write_pieces(

@@ -15,6 +15,7 @@ import offrecord as off
 from conftest import table_policy
 from offrecord.models.members import Places
 from offrecord.tables.engines import stream
+from offrecord.tables.engines.engine import whole_chains
 from offrecord.tables.engines.spark import redact as spark_redact
 from offrecord.tables.options import FileOptions, Options
 from streams import CHAIN, COLUMNS, ROOMS, frame
@@ -173,7 +174,7 @@ def test_whole_chains_cuts_nowhere_else():
     table = frame([3, 1, 2, 9], length=5)
     for size in range(1, 21):
         batches = (table[i : i + size] for i in range(0, table.height, size))
-        parts = [*stream.whole_chains(batches, ["room"])]
+        parts = [*whole_chains(batches, ["room"], 6)]
         assert pl.concat(parts).equals(table)
         rooms = [set(part["room"]) for part in parts]
         assert sum(map(len, rooms)) == len(set().union(*rooms)) == 4

@@ -12,13 +12,11 @@ from offrecord.tables import writing
 
 def written(folder, content, *, force):
     """A release of these bytes."""
-    writing.write_release(
+    path = folder / "out.csv"
+    out = writing.Output(path, "csv", folder / "out.csv.certificate.json", force)
+    out.write(
         lambda file: file.write_bytes(content),
-        folder / "out.csv",
-        folder / "out.csv.certificate.json",
         lambda digest: json.dumps({"sha256": digest}).encode(),
-        lambda: None,
-        force=force,
     )
 
 

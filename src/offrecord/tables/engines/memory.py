@@ -5,37 +5,35 @@ beyond e^ε, certified.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import numpy as np
 import polars as pl
 
-from offrecord.errors import InputError, advise
-from offrecord.files import check_outputs
-from offrecord.release.certificate import Certificate
-from offrecord.tables.certifying import certified
+from offrecord.errors import InputError
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.checks.ledger import Entered
-from offrecord.tables.choosing import WHOLE, choose
+from offrecord.tables.engines.engine import Engine, Made, Passage, Reading
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.given import Given
-from offrecord.tables.io.formats import write_frame, written_format
-from offrecord.tables.io.text import packing_of
+from offrecord.tables.io.formats import write_frame
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.outcome import Outcome
-from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.reference import fit_table
 from offrecord.tables.summary import Summary
 from offrecord.tables.table import Table, nothing_left
-from offrecord.tables.writing import ready, spreadsheet_warnings, write_release
+from offrecord.tables.writing import Output, ready, spreadsheet_warnings
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
+_R = TypeVar("_R")
+
 
 @dataclass(eq=False, repr=False)
-class Release:
+class Release(Made):
     """A released table.
 
     frame: of the kind that came in; None after a dry run, or as long as the ledger does not know
@@ -48,25 +46,16 @@ class Release:
     fit: Fit | None
     table: Table
     outcome: Outcome
+    _rows: pl.DataFrame | None
     _entered: Entered | None
     _digest: str | None = None
-
-    def __repr__(self) -> str:
-        return f"<Release {self.summary.short}>"
-
-    def __str__(self) -> str:
-        return self.summary.figures()
 
     @property
     def certificate(self) -> dict[str, Any]:
         """What it says about the release as the ledger knows it by now; `write` adds what it says
         about the output.
         """
-        return self._certificate.to_dict()
-
-    @property
-    def _certificate(self) -> Certificate:
-        return self.outcome.certificate(self._entered)
+        return self.outcome.certificate(self._entered).to_dict()
 
     def write(
         self,
@@ -79,48 +68,23 @@ class Release:
         """Write the table and, beside it, its certificate: the certificate's path, and warnings.
         Complete or absent.
         """
-        path = Path(path)
-        kind = written_format(path, format)
-        named = None if certificate is None else Path(certificate)
-        proof = check_outputs(path, named, self.outcome.plan.given.key.file, force=force)
-        table, warnings = self._ready(kind)
-        write_release(
-            lambda file: write_frame(table.lazy(), file, kind, packing_of(path)),
-            path,
-            proof,
-            lambda digest: self._certified(kind, table.columns, digest),
-            lambda: self._enter(warnings),
-            force=force,
-        )
-        return proof, warnings
-
-    def _certified(self, kind: str, columns: list[str], digest: str) -> bytes:
-        """The certificate of what was written, whose SHA-256 is kept."""
-        self._digest = digest
-        return certified(self._certificate, kind, columns, digest)
-
-    def _enter(self, warnings: list[str]) -> None:
-        """Enter the release into the ledger; warnings: what else there is to say, to which is added
-        what the ledger says and did not say yet.
-        """
-        said: tuple[str, ...] = ()
-        if self._entered is None:
-            self.outcome.advise(warnings)
-        else:
-            said = self._entered.warnings
-            advise(warnings)
-        self._entered = self.outcome.enter()
-        now = () if self._entered is None else self._entered.warnings
-        new = [warning for warning in now if warning not in said]
-        warnings += new
-        advise(new)
-
-    def _ready(self, kind: str) -> tuple[pl.DataFrame, list[str]]:
-        frame = self.outcome.decision.frame
-        if frame is None:
+        given = self.outcome.plan.given
+        out = Output.checked(path, format, certificate, given.key.file, force=force)
+        if self._rows is None:
             raise InputError("a dry run has nothing to write")
-        table, changed = ready(frame, self.outcome.plan.given.columns.keep, kind)
-        return table, spreadsheet_warnings(changed)
+        table, changed = ready(self._rows, given.columns.keep, out.kind)
+        warnings = spreadsheet_warnings(changed)
+
+        def entered(digest: str) -> bytes:
+            self._digest = digest
+            before = () if self._entered is None else self._entered.warnings
+            self._entered = self.outcome.enter(warnings, self._entered)
+            now = () if self._entered is None else self._entered.warnings
+            warnings.extend(one for one in now if one not in before)
+            return out.certified(self.outcome.certificate(self._entered), table.columns, digest)
+
+        out.write(lambda file: write_frame(table.lazy(), file, out.kind, out.packing), entered)
+        return out.proof, warnings
 
 
 @takes(MemoryOptions)
@@ -134,55 +98,53 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     different release under one name unless accept holds "another-release".
     """
     started, given = time.monotonic(), Given.of(options)
-    table, plan, fitted = _planned(frame, given, started)
-    decision = plan.rule.expect(table) if options.dry_run else plan.rule.decide(table)
-    outcome = Outcome.of(plan, decision)
-    native, entered = None, None
+    engine, model, fitted = _Memory.read_from(frame, given), given.model, None
+    if model is None and options.fit and engine.table.partly_private.any():
+        table, fitted = fit_table(engine.table, given)
+        engine, model = replace(engine, table=table), given.promised(fitted.model)
+    passage = Passage.planned(engine, model, started)
+    (part,) = passage.parts()
+    outcome = Outcome.of(passage.plan, passage.total)
+    native, rows, entered = None, part.decision.frame, None
     if options.remember or options.dry_run:
-        if decision.frame is not None:
-            native = to_native(decision.frame, frame, options.value)
-        outcome.advise()
+        if rows is not None:
+            native = to_native(rows, frame, options.value)
         entered = outcome.enter()
-        advise(() if entered is None else entered.warnings)
-    return Release(native, outcome.summary(entered), fitted, table, outcome, entered)
+    table = passage.engine.table
+    return Release(native, outcome.summary(entered), fitted, table, outcome, rows, entered)
 
 
-def _planned(frame: Native, given: Given, started: float) -> tuple[Table, Plan, Fit | None]:
-    """A table as it is decided, the plan for it, and the fit if its model was learned from it."""
-    options, optouts, model, fitted = given.options, given.optouts, given.model, None
-    marks = [options.private] if isinstance(options.private, str) else []
-    rows = from_native(frame, [*given.columns.released, *marks], options.value)
-    rows, mark = marked(rows, frame, options.private)
-    reader = given.reader(mark)
-    table = reader.read(rows, optouts)
-    if optouts is not None:
-        optouts.check_found(table.private.found, stepped=given.step is not None)
-    if table.is_empty:
-        raise nothing_left()
-    given.check_private(table.read_private)
-    table = table.keyed(given.coins)
-    if model is None and options.fit and table.partly_private.any():
-        table, fitted = fit_table(table, given)
-        model = given.promised(fitted.model)
-    survey = surveyor(given, model).survey(table)
-    survey.check_lengths(model)
-    chosen = choose(given, model, survey)
-    if chosen.kind == WHOLE and not options.keep_rows:
-        table = reader.read(rows, optouts, touched=True).keyed(given.coins)
+@dataclass(eq=False, repr=False)
+class _Memory(Engine):
+    """A table that is held as a whole. rows: as they came. table: as they were read."""
+
+    rows: pl.DataFrame
+    table: Table
+    is_whole: ClassVar[bool] = True
+
+    @classmethod
+    def read_from(cls, frame: Native, given: Given) -> _Memory:
+        """A frame; InputError for rows that say nothing of which records are private."""
+        private, optouts = given.options.private, given.optouts
+        marks = [private] if isinstance(private, str) else []
+        rows = from_native(frame, [*given.columns.released, *marks], given.options.value)
+        rows, mark = marked(rows, frame, private)
+        reading = Reading.of(given, mark)
+        table = reading.table(rows)
+        # A fit may take minutes: what the survey would say after it is said before.
+        if optouts is not None:
+            optouts.check_found(table.private.found, stepped=given.step is not None)
         if table.is_empty:
             raise nothing_left()
-        survey = surveyor(given, None).survey(table)
-    if table.arranged.unlabelled is not None:
-        table = _labelled(table, given)
-    labels = table.arranged.labels
-    plan = Plan.of(given, model, chosen, survey, table.dropped, labels, started)
-    return table, plan, fitted
+        given.check_private(table.read_private)
+        return cls(given, reading, rows, table)
 
+    def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
+        yield work(self.table)
 
-def _labelled(table: Table, given: Given) -> Table:
-    """A table of which whole chains go, with codes for its values: from rows that are released."""
-    values = table.arranged.unlabelled
-    assert values is not None
-    stays = ~table.chains.spread(table.touched)
-    alphabet = given.wanted.alphabet(values.filter(np.asarray(stays)))[0]
-    return table.labelled(alphabet)
+    def without_touched(self) -> _Memory:
+        reading = replace(self.reading, touched=True)
+        return replace(self, reading=reading, table=reading.table(self.rows))
+
+    def labelled(self, alphabet: Alphabet) -> _Memory:
+        return replace(self, table=self.table.labelled(alphabet))

@@ -1,89 +1,63 @@
 """Tables spread over machines: the same job on a PySpark DataFrame, and the same release to the
 last bit.
 
-Rows are packed into buckets by a hash of their chain's name, so that whole chains meet in one task.
-One pass surveys the buckets; the driver sees the surveys, which are small, and never a row.
-Another pass decides them; of released rows the driver sees a sample then, if columns are kept. The
-key travels inside a small pickled function, which Spark shows nowhere; all else that executors need
-is broadcast.
+Spark brings whole chains into one partition and sorts it, so that a task does with its partition
+what a stream does with a file. The driver sees what is found of the parts, which is small, and
+never a row. The key travels inside a small pickled function, which Spark shows nowhere; all else
+that a task needs is broadcast.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import operator
 import pickle
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import polars as pl
 
-from offrecord.errors import InputError, advise
+from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
-from offrecord.tables.chains import Columns
-from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.column_names import check_columns
 from offrecord.tables.decision import Decision, Rule
-from offrecord.tables.engines.spark_work import (
-    ENDS,
-    LISTED,
-    MARK,
-    Counting,
-    Packing,
-    Releasing,
-    Resurveying,
-    Shared,
-    Surveyed,
-    Surveying,
-)
-from offrecord.tables.frames import Native, listed_keys
+from offrecord.tables.engines.engine import Engine, Made, Passage, Reading, whole_chains
 from offrecord.tables.given import Given
+from offrecord.tables.guarding import never_spill
 from offrecord.tables.options import SparkOptions, takes
-from offrecord.tables.optouts import TO, are_days, form_of
 from offrecord.tables.outcome import Outcome
-from offrecord.tables.plan import Plan, surveyor
-from offrecord.tables.problems import LIST, Check, LocatedError, RowNames, WrongRows, check_parts
+from offrecord.tables.problems import LocatedError, check_parts
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Survey, Surveyor
-from offrecord.tables.table import Dropped, nothing_left
+from offrecord.tables.survey import Surveyor
+from offrecord.tables.table import Table
 from offrecord.tables.values import released_type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import Broadcast
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
-# at most, and eight for each partition, unless there are more partitions: few rows in a bucket
-# cost more
-_BUCKETS = 4096
-_NAMES = (
-    "string",
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-)
-_ORDERS = tuple(name for name in _NAMES if name != "boolean")
-_NUMBERS = ("float", "double", "decimal")
-_VALUES = (*_NAMES, *_NUMBERS)
-_MARKS = ("boolean", "tinyint", "smallint", "int", "bigint", "string")
-_UNKEPT = ("interval", "variant", "void", "udt")
+_R = TypeVar("_R")
+
+_MARK = "offrecord: "  # how a message of ours begins among those of Spark
+_CHANGED = "the table was changed after it was surveyed; redact it again"
+#: Types that do not go through Arrow and back.
+_UNKNOWN = ("interval", "variant", "void", "udt")
+_ROWS = 1 << 16  # of a batch that Spark gets back
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkRelease:
+class SparkRelease(Made):
     """A release as a DataFrame of Spark, which is evaluated when it is used: each time to the same
     rows.
 
@@ -95,12 +69,6 @@ class SparkRelease:
     summary: Summary
     outcome: Outcome
     _held: DataFrame
-
-    def __repr__(self) -> str:
-        return f"<SparkRelease {self.summary.short}>"
-
-    def __str__(self) -> str:
-        return self.summary.figures()
 
     def write(
         self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False
@@ -144,50 +112,30 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     """Redact a PySpark DataFrame so that no private record can be inferred beyond a likelihood
     ratio of e^epsilon.
 
-    Takes no fit, single_chain and order="row"; private_list may be a PySpark DataFrame too. The
-    key, which must exist, and the ledger stay on the driver's machine.
+    Takes no fit, single_chain and order="row"; private_list may be a PySpark DataFrame too, which
+    the driver collects. The key, which must exist, and the ledger stay on the driver's machine.
 
     Raises InputError for wrong input, before anything is released.
     """
     started, given = time.monotonic(), Given.of(options)
     given.check_named()
-    model = given.model
-    if model is None:
+    if given.model is None:
         raise InputError(
             "Spark needs a model: make one with offrecord.fit from reference data, and give it"
             " instead of fit=True"
         )
     _check(df, given)
-    table, listed = _table(df, given)
-    private = options.private if isinstance(options.private, str) else None
-    shared = Shared(
-        version("offrecord"),
-        given.coins,
-        given.reader(private),
-        surveyor(given, model),
-        form=listed.form,
-        days=listed.days,
-    )
-    with _Held.surveying(table, shared, options.partitions) as read:
-        held, survey = read, read.survey(given.columns)
-        survey.check_lengths(model)
-        given.check_private(survey.private + held.dropped.private)
-        chosen = choose(given, model, survey)
-        if chosen.kind == WHOLE and not options.keep_rows:
-            held = read.without_touched(surveyor(given, None))
-            survey = held.survey(given.columns)
-        labels = model.promise.labels
-        plan = Plan.of(given, model, chosen, survey, held.dropped, labels, started)
-        decision = held.decided(plan.rule, dry_run=options.dry_run)
-        outcome = Outcome.of(plan, decision)
-        frame = None
+    with _Spark.holding(df, given) as engine:
+        passage = Passage.planned(engine, given.model, started)
+        decided = frozenset(_print(one.survey, one.decision) for one in passage.parts(_counted))
+        outcome, frame = Outcome.of(passage.plan, passage.total), None
         if not options.dry_run:
-            frame = held.released(plan.rule, _schema(df, given.columns, labels))
-        outcome.advise()
+            work = partial(_released, passage.plan.rule, passage.surveyor, decided)
+            schema = _schema(df, given, passage.plan.labels)
+            frame = passage.engine.through(work, schema)
         entered = outcome.enter()
-        advise(() if entered is None else entered.warnings)
-    summary = outcome.summary(entered)
-    return SparkRelease(frame, outcome.certificate(entered).to_dict(), summary, outcome, held.frame)
+    summary, certificate = outcome.summary(entered), outcome.certificate(entered).to_dict()
+    return SparkRelease(frame, certificate, summary, outcome, engine.frame)
 
 
 # ---- on the driver
@@ -210,259 +158,107 @@ def _check(df: DataFrame, given: Given) -> None:
             f"there is no key {given.key_path}: make one with offrecord key new, and keep it where"
             " it lasts"
         )
+    wanted = _wanted(given)
+    check_columns(wanted, df.columns, "the table")
+    for name in wanted:
+        kind = df.schema[name].dataType.simpleString()
+        if any(one in kind for one in _UNKNOWN):
+            raise InputError(f"column {name!r} holds {kind}, which does not go through Arrow")
 
 
-class _Listed(NamedTuple):
-    """A private list: how many rows it has, and what they are, as in OptOuts."""
-
-    rows: int = 0
-    form: str = "records"
-    days: bool = False
+def _wanted(given: Given) -> list[str]:
+    """The columns that are needed."""
+    private = given.options.private
+    return [*given.columns.released, *([private] if isinstance(private, str) else [])]
 
 
-def _table(df: DataFrame, given: Given) -> tuple[DataFrame, _Listed]:
-    """The rows that are needed, those of a private list among them, and what these are."""
-    from pyspark.sql import functions as sql
-
-    table, listed = _checked(df, given), given.options.private_list
-    if listed is None:
-        return table, _Listed()
-    keys, common = _keys(listed, df, given.columns)
-    flagged = table.withColumn(LISTED, sql.lit(False))
-    marked = keys.withColumn(LISTED, sql.lit(True))
-    return flagged.unionByName(marked, allowMissingColumns=True), common
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Held:
-    """A table in buckets of whole chains that executors hold in memory, surveyed.
-
-    frame: rows and surveys. key: travels inside the functions that are sent; all else that they
-    need is broadcast. found: what each task has found out.
-    """
+@dataclass(eq=False, repr=False)
+class _Spark(Engine):
+    """A table as partitions of whole chains, sorted, which executors hold in memory."""
 
     frame: DataFrame
-    key: bytes
-    shared: Shared
-    found: list[Surveyed]
-    contents: set[int] = field(default_factory=set)  # what leaves of each batch
 
     @classmethod
     @contextmanager
-    def surveying(cls, table: DataFrame, common: Shared, partitions: int | None) -> Iterator[_Held]:
-        """Survey a table; should anything go wrong then, executors let go of it."""
+    def holding(cls, df: DataFrame, given: Given) -> Iterator[_Spark]:
+        """A table; should anything go wrong, executors let go of it."""
         from pyspark.storagelevel import StorageLevel
 
-        key, columns = common.coins.key, common.reader.columns
-        common = replace(common, coins=replace(common.coins, key=b""))
-        shared = _broadcast(table, common)
-        count = 4 * table.sparkSession.sparkContext.defaultParallelism
-        count = count if partitions is None else partitions
-        with _spark_errors(), _unlogged():
-            # it takes no names with dots
-            plain = table.toDF(*(f"c{i}" for i in range(len(table.columns))))
-            buckets = max(min(8 * count, _BUCKETS), count)
-            packing = Packing(table.columns, columns.by, buckets)
-            packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
-            # The function before it keeps Spark from taking this for a repartition that the table
-            # has had already.
-            frame = packed.repartition(count, "bucket").mapInArrow(
-                Surveying(key, shared), "survey binary, rows binary"
-            )
-            frame = frame.persist(StorageLevel.MEMORY_ONLY)
-            rows = frame.select("survey").where("survey is not null").collect()
+        private = given.options.private if isinstance(given.options.private, str) else None
+        with _spark_errors():
+            reading = Reading.of(given, private)
+            frame = _by_chain(df, given).persist(StorageLevel.MEMORY_ONLY)
         try:
-            yield cls(frame, key, common, _answers(rows))
+            yield cls(given, reading, frame)
+        except LocatedError as error:
+            frame.unpersist()
+            # those of a private list, whose rows come in any order
+            check_parts([error.wrong.unnumbered()])
         except BaseException:
             frame.unpersist()
             raise
 
-    def without_touched(self, surveyor: Surveyor) -> _Held:
-        """The same table without any chain that has a private record."""
-        common = replace(self.shared, touched=True, surveyor=surveyor)
+    def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
         with _spark_errors(), _unlogged():
-            work = Resurveying(self.key, _broadcast(self.frame, common))
-            rows = self._rows.mapInArrow(work, "survey binary").collect()
-        return replace(self, shared=common, found=_answers(rows))
+            rows = self.through(work, "found binary").collect()
+        answers = [pickle.loads(row.found) for row in rows]
+        wrong = []
+        for error in (one for one in answers if isinstance(one, InputError)):
+            if not isinstance(error, LocatedError):
+                raise error
+            wrong.append(error.wrong.unnumbered())
+        check_parts(wrong)
+        yield from answers
 
-    def survey(self, columns: Columns) -> Survey:
-        """Of the whole table; InputError if nothing is left of it."""
-        surveys = [task.survey for task in self.found if task.survey is not None]
-        if not surveys and self.dropped.chains:
-            raise nothing_left()
-        return Survey.of_all(surveys, columns)
-
-    @property
-    def dropped(self) -> Dropped:
-        """What is left out of it."""
-        return sum((task.dropped for task in self.found), Dropped())
-
-    def decided(self, rule: Rule, *, dry_run: bool) -> Decision:
-        """What is decided, or for a dry run expected."""
+    def through(self, work: Callable[[Table], Any], schema: Any) -> DataFrame:
+        """What tasks make of their parts, evaluated when it is used: the rows that leave if these
+        have a schema of their own.
+        """
+        releases = not isinstance(schema, str)
+        reading = replace(self.reading, coins=replace(self.reading.coins, key=b""))
+        shared = _Shared(version("offrecord"), tuple(_wanted(self.given)), reading, work, releases)
         with _spark_errors(), _unlogged():
-            work = Counting(self.key, _broadcast(self.frame, self._shared(rule, dry_run=dry_run)))
-            counted = self._rows.mapInArrow(work, "decision binary").collect()
-        decisions: list[tuple[Decision, list[int], list[WrongRows]]]
-        decisions = [pickle.loads(row.decision) for row in counted]
-        _check_wrong(one for _, _, wrong in decisions for one in wrong)
-        self.contents.update(one for _, each, _ in decisions for one in each)
-        return sum((one for one, _, _ in decisions), Decision())
-
-    def released(self, rule: Rule, schema: Any) -> DataFrame:
-        """The released rows, evaluated when they are used."""
-        with _spark_errors(), _unlogged():
-            shared = replace(self._shared(rule), contents=frozenset(self.contents))
-            work = Releasing(self.key, _broadcast(self.frame, shared))
-            return self._rows.mapInArrow(work, schema)
-
-    @property
-    def _rows(self) -> DataFrame:
-        return self.frame.select("rows").where("rows is not null")
-
-    def _shared(self, rule: Rule, *, dry_run: bool = False) -> Shared:
-        surveyed = frozenset(mark for task in self.found for mark in task.marks)
-        return replace(self.shared, rule=rule, dry_run=dry_run, surveyed=surveyed)
+            sent = self.frame.sparkSession.sparkContext.broadcast(shared)
+            return self.frame.mapInArrow(_Task(self.reading.coins.key, sent), schema)
 
 
-def _answers(rows: Iterable[Any]) -> list[Surveyed]:
-    """What tasks say of their parts; InputError for what is wrong with them."""
-    found = [pickle.loads(row.survey) for row in rows]
-    for error in (one for one in found if isinstance(one, str)):
-        raise InputError(error)
-    _check_wrong(one for task in found for one in task.wrong)
-    return found
-
-
-def _check_wrong(wrong: Iterable[WrongRows]) -> None:
-    """InputError for what tasks have found to be wrong; rows have no numbers there."""
-    check_parts([one.unnumbered() for one in wrong])
-
-
-def _broadcast(df: DataFrame, shared: Shared) -> Broadcast[Shared]:
-    return df.sparkSession.sparkContext.broadcast(shared)
-
-
-def _column(name: str) -> Any:
+def _by_chain(df: DataFrame, given: Given) -> DataFrame:
+    """The columns that are needed, with all of a chain in one partition, sorted."""
     from pyspark.sql import functions as sql
 
-    return sql.col("`" + name.replace("`", "``") + "`")
-
-
-def _kind(kind: DataType) -> str:
-    """What a type of Spark is called, without its parameters."""
-    return str(kind.simpleString()).split("(")[0].split("<")[0].split(" ")[0]
-
-
-def _checked(df: DataFrame, given: Given) -> DataFrame:
-    """The columns that are needed; InputError for one that is not there, or is of a type that Spark
-    and we do not share.
-    """
-    columns = given.columns
-    wanted = [
-        *columns.released,
-        *([] if given.options.private is None else [given.options.private]),
+    count = given.options.partitions  # type: ignore[attr-defined] # of SparkOptions
+    if count is None:
+        count = 4 * df.sparkSession.sparkContext.defaultParallelism
+    wanted = _wanted(given)
+    # mapInArrow takes no names with dots.
+    names = [f"c{i}" for i in range(len(wanted))]
+    columns = [
+        sql.col("`" + name.replace("`", "``") + "`").alias(short)
+        for name, short in zip(wanted, names, strict=True)
     ]
-    check_columns(wanted, df.columns, "the table")
-    allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
-    allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
-    allowed |= {} if given.options.private is None else {given.options.private: _MARKS}
-    for name in wanted:
-        kind = _kind(df.schema[name].dataType)
-        if name in allowed and kind not in allowed[name]:
-            raise InputError(
-                f"column {name!r} holds {kind}; it must hold one of {', '.join(allowed[name])}"
-            )
-        if any(one in df.schema[name].dataType.simpleString() for one in _UNKEPT):
-            raise InputError(f"column {name!r} cannot be kept: it holds {kind}")
-    return df.select(*map(_column, wanted))
+    table = df.select(columns)
+    by = names[: len(given.columns.by)]
+    # Text as such: under a collation, names that differ would be sorted as one.
+    texts = [name for name in by if table.schema[name].dataType.simpleString().startswith("string")]
+    table = table.withColumns({name: table[name].cast("string") for name in texts})
+    # The token makes this partitioning unlike any other. Spark would take the partitions of a join
+    # on the same columns for these, and split them where they are skewed, which would cut chains;
+    # and it would take rows that it holds for another release of the same source for these.
+    place = sql.xxhash64(sql.lit(token_hex(8)), *by)
+    return table.repartition(count, place).sortWithinPartitions(*by, names[len(by)])
 
 
-def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _Listed]:
-    """The rows of a private list with the types that the table has, and what they are."""
-    if not hasattr(listed, "mapInArrow"):
-        read = listed_keys(listed)
-        assert read is not None
-        listed = as_spark(df.sparkSession, read)
-    form, order = form_of(listed.columns, columns), str(columns.order)
-    keyed = [*columns.by, *([order] if form == "records" else [])]
-    ends = ENDS if form == "ranges" else {}
-    chosen = []
-    for name, there in [*zip(keyed, keyed, strict=True), *ends.items()]:
-        kind = df.schema[order if name in ends else name].dataType
-        here, given = _kind(kind), _kind(listed.schema[name].dataType)
-        is_whole = {here, given} <= {"tinyint", "smallint", "int", "bigint"}
-        is_open = name in ends and given == "void"  # every range ends where its chain does
-        if here != given and not is_whole and not is_open:
-            raise InputError(
-                f"column {name!r} holds {here} in the table but {given} in the private list; give"
-                " both the same type"
-            )
-        # a number too large for the table names no record of it, but may end a range
-        cast = "bigint" if is_whole and name in ends else kind
-        chosen.append(_column(name).try_cast(cast).alias(there))
-    keys = listed.select(*chosen)
-    empty = reduce(operator.or_, (_column(name).isNull() for name in keyed))
-    with _spark_errors():
-        count = keys.count()
-        lost = pl.DataFrame(keys.where(empty).select(*map(_column, keyed)).toArrow())
-        days = bool(ends) and are_days(pl.DataFrame(listed.select(_column(TO)).toArrow())[TO])
-    if lost.height:
-        said = (
-            "the private list must name something of the table in every row, but not in ",
-            "row",
-            "",
-        )
-        where = RowNames(lost, columns.by, keyed[len(columns.by) :], where=LIST)
-        error = where.error(np.arange(lost.height), Check.LIST_FILLED, said)
-        raise LocatedError(error.wrong.unnumbered())
-    return keys, _Listed(count, form, days)
-
-
-def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:
-    """A frame of polars as one of Spark; times without a zone stay such, where Spark would give
-    them its own.
-    """
-    bare = [
-        name
-        for name, kind in frame.schema.items()
-        if isinstance(kind, pl.Datetime) and kind.time_zone is None
-    ]
-    plain = frame.with_columns(pl.col(bare).dt.strftime("%Y-%m-%d %H:%M:%S%.6f"))
-    found = session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
-    return (
-        found.withColumns({name: _column(name).cast("timestamp_ntz") for name in bare})
-        if bare
-        else found
-    )
-
-
-def _schema(df: DataFrame, columns: Columns, labels: Sequence[Any]) -> Any:
+def _schema(df: DataFrame, given: Given, labels: tuple[Any, ...]) -> StructType:
     """The schema of what leaves."""
-    from pyspark.sql import types as kinds
+    from pyspark.sql.types import StructField, StructType
 
-    widths = {
-        "tinyint": pl.Int8(),
-        "smallint": pl.Int16(),
-        "int": pl.Int32(),
-        "float": pl.Float32(),
-    }
-    kind = released_type(widths.get(_kind(df.schema[columns.value].dataType), pl.Int64()), labels)
-    if _kind(df.schema[columns.value].dataType) == "double":
-        kind = released_type(pl.Float64(), labels)
-    there = {
-        pl.String: kinds.StringType(),
-        pl.Boolean: kinds.BooleanType(),
-        pl.Int8: kinds.ByteType(),
-        pl.Int16: kinds.ShortType(),
-        pl.Int32: kinds.IntegerType(),
-        pl.Int64: kinds.LongType(),
-        pl.Float32: kinds.FloatType(),
-        pl.Float64: kinds.DoubleType(),
-    }
-    types = {name: df.schema[name].dataType for name in columns.released} | {
-        columns.value: there[type(kind)]
-    }
-    return kinds.StructType([kinds.StructField(name, types[name]) for name in columns.released])
+    columns, value = given.columns, given.columns.value
+    wanted = df.select([df["`" + value.replace("`", "``") + "`"]]).limit(0)
+    kind = released_type(pl.DataFrame(wanted.toArrow()).schema[value], labels)
+    empty = pl.DataFrame(schema={value: kind}).to_arrow(compat_level=pl.CompatLevel.oldest())
+    types = {name: df.schema[name].dataType for name in columns.released}
+    types[value] = df.sparkSession.createDataFrame(empty).schema[value].dataType
+    return StructType([StructField(name, kind) for name, kind in types.items()])
 
 
 @contextmanager
@@ -473,17 +269,21 @@ def _spark_errors() -> Iterator[None]:
     except (InputError, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
-        said = str(error)
-        kind = type(error).__name__
+        failure = _failure(type(error).__name__, str(error))
     else:
         return
+    raise failure
+
+
+def _failure(kind: str, said: str) -> InputError:
+    """What is said of an error of Spark."""
     if "No module named 'offrecord'" in said:
-        raise InputError(
+        return InputError(
             "an executor cannot import offrecord: install it there, in the same version as here"
         )
-    if MARK in said:
-        raise InputError(said.split(MARK, 1)[1].splitlines()[0])
-    raise InputError(f"Spark could not do it ({kind}); its own messages say more")
+    if _MARK in said:
+        return InputError(said.split(_MARK, 1)[1].splitlines()[0])
+    return InputError(f"Spark could not do it ({kind}); its own messages say more")
 
 
 @contextmanager
@@ -502,3 +302,126 @@ def _unlogged() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
+
+
+# ---- on executors
+
+
+def _counted(decision: Decision) -> tuple[Decision, Counter[str]]:
+    """What the driver learns of a part: numbers, and no row."""
+    return replace(decision, frame=None), Counter()
+
+
+def _print(survey: Any, decision: Decision) -> tuple[str, int]:
+    """What a part was when it was decided, and what left of it."""
+    return survey.fingerprint, decision.content
+
+
+def _released(
+    rule: Rule, surveyor: Surveyor, decided: frozenset[tuple[str, int]], table: Table
+) -> pl.DataFrame | None:
+    """The released rows of a part; InputError unless it is one of those that the ledger knows."""
+    if table.is_empty:
+        return None
+    decision = rule.decide(table)
+    if _print(surveyor.survey(table), decision) not in decided:
+        raise InputError(_CHANGED)
+    return decision.frame
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Shared:
+    """What tasks need besides the key.
+
+    columns: of the rows, in their order. reading: without the key. releases: what the work gives
+    are rows that leave.
+    """
+
+    version: str
+    columns: tuple[str, ...]
+    reading: Reading
+    work: Callable[[Table], Any]
+    releases: bool
+
+
+class _Task:
+    """What an executor does with a partition. It holds the key, so it shows nothing of itself, nor
+    of an error in it.
+    """
+
+    def __init__(self, key: bytes, shared: Broadcast[_Shared]) -> None:
+        self._key, self._sent = key, shared
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        failure = ""
+        try:
+            yield from self._released(batches) if self._shared.releases else self._told(batches)
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except InputError as error:
+            failure = str(error)
+        # A panic of the table engine is not an Exception; what it says may quote cells.
+        except BaseException as error:
+            failure = f"internal error ({type(error).__name__}) on an executor"
+        if failure:  # out here nothing of what went wrong is attached to it
+            raise RuntimeError(_MARK + failure)
+
+    @cached_property
+    def _shared(self) -> _Shared:
+        """What the driver sent."""
+        never_spill()
+        shared: _Shared = self._sent.value
+        if shared.version != version("offrecord"):
+            raise InputError(
+                f"an executor has offrecord {version('offrecord')}, the driver {shared.version}:"
+                " install the same"
+            )
+        return shared
+
+    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
+        columns = [*self._shared.columns]
+        frames = (pl.DataFrame(batch.rename_columns(columns)) for batch in batches)
+        return whole_chains(frames, self._shared.reading.reader.columns.by)
+
+    def _worked(self, rows: pl.DataFrame) -> Any:
+        reading = self._shared.reading
+        keyed = replace(reading, coins=replace(reading.coins, key=self._key))
+        return self._shared.work(keyed.table(rows))
+
+    def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What is found of each part, for the driver. What is wrong with the table is an answer,
+        not a failure: that would only be tried again.
+        """
+        import pyarrow as pa
+
+        for rows in self._parts(batches):
+            try:
+                found = self._worked(rows)
+            except InputError as error:
+                found = error
+            answer = pa.array([pickle.dumps(found)], pa.binary())
+            yield pa.RecordBatch.from_arrays([answer], names=["found"])
+
+    def _released(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that leave, with the types that their columns came in."""
+        import pyarrow as pa
+
+        first = next(batches, None)
+        if first is None:
+            return
+        value = self._shared.reading.reader.columns.value
+        came = dict(zip(self._shared.columns, first.schema.types, strict=True))
+        for rows in self._parts(chain([first], batches)):
+            frame = self._worked(rows)
+            if frame is None:
+                continue
+            released = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+            fields = [
+                # nullable, as Spark takes columns as they were declared
+                pa.field(one.name, one.type if one.name == value else came[one.name], nullable=True)
+                for one in released.schema
+            ]
+            yield from released.cast(pa.schema(fields)).to_batches(max_chunksize=_ROWS)
