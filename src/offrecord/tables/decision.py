@@ -23,7 +23,7 @@ from offrecord.tables import checks
 from offrecord.tables.chains import Arranged
 from offrecord.tables.checks.check import Part
 from offrecord.tables.checks.seen import Seen, record_numbers
-from offrecord.tables.growing import Before, Holding, closed, open_ended, settled
+from offrecord.tables.growing import Before, Holding, closed, open_ended
 from offrecord.tables.problems import Check, RowNames
 from offrecord.tables.table import Table
 from offrecord.tables.writing import emptied, released_values, without_hidden
@@ -105,10 +105,11 @@ class Rule:
         gone = self._redacted(table) | part.waits
         self._check_known(part)
         leaves = ~gone & (table.chains.codes != MISSING)
+        everything = np.ones(table.rows, dtype=bool)
         return replace(
             _counted(replace(part, gone=gone), leaves),
             frame=released_rows(table.arranged, gone),
-            content=_content(table, gone),
+            content=_content(table, leaves, np.flatnonzero(table.touched), everything),
             **self._grown(table, leaves),
         )
 
@@ -176,16 +177,15 @@ class Rule:
 
     def _grown(self, table: Table, leaves: Mask) -> dict[str, Any]:
         """What is counted of a table that grows."""
-        holding, before, private = self.holding, self.before, table.private
-        if holding is None:
+        if self.holding is None:
             return {}
-        known = private.place <= holding.known(table.arranged)[private.chain]
-        held = None if before is None else before.holding
+        private = table.private
+        known = self.holding.knows(table.arranged, private)
         return {
             "known": int(known.sum()),
             "known_digest": table.set_digest(private.chain[known], private.order[known]),
-            "settled": settled(table, holding, leaves, record_numbers),
-            "repeated": 0 if held is None else settled(table, held, leaves, record_numbers),
+            "settled": _settled(table, self.holding, leaves),
+            "repeated": 0 if self.before is None else _settled(table, self.before.holding, leaves),
         }
 
 
@@ -228,13 +228,23 @@ def released_rows(arranged: Arranged, gone: Mask) -> pl.DataFrame:
     return without_hidden(frame, columns.keep)
 
 
-def _content(table: Table, gone: Mask) -> int:
-    """A digest of what leaves of the chains with a private record, record by record."""
-    touched = np.flatnonzero(table.touched)
-    if len(touched) == 0:
+def _settled(table: Table, holding: Holding, leaves: Mask) -> int:
+    """A digest of what leaves of records that do not wait, in chains with a private record of which
+    that is known.
+    """
+    private = table.private.of(holding.knows(table.arranged, table.private))
+    begins = holding.begins(table.arranged, private)
+    stays = table.chains.places < table.chains.spread(begins)
+    return _content(table, leaves, np.unique(private.chain), stays)
+
+
+def _content(table: Table, leaves: Mask, some: Integers, stays: Mask) -> int:
+    """A digest of what leaves of some chains, of those records that stay, one by one."""
+    if len(some) == 0:
         return 0
     chains = table.chains
-    shown = ((chains.codes + np.int8(1)) * ~gone).view(np.uint8)  # 0: empty
-    mixed = np.add.reduceat(record_numbers(chains.order, shown), chains.starts[:-1])
-    lengths: Integers = np.diff(chains.starts)
-    return table.coins.content_digest(table.tags[touched], mixed[touched], lengths[touched])
+    shown = ((chains.codes + np.int8(1)) * leaves).view(np.uint8)  # 0: empty
+    numbers = record_numbers(chains.order, shown) * stays
+    mixed = np.add.reduceat(numbers, chains.starts[:-1])[some]
+    lengths = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)[some]
+    return table.coins.content_digest(table.tags[some], mixed, lengths)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Integers, Mask
 from offrecord.models.promise import Promise
 from offrecord.models.records import MISSING, Chains, Runs
+from offrecord.release.certificate import Growing
 from offrecord.tables.chains import Arranged
 from offrecord.tables.private import Private, rows_of, runs_of
-from offrecord.tables.table import Table
 
 #: What the ledger calls the parts of a growing release.
 GROWING, KNOWN, SETTLED = (
@@ -59,28 +59,39 @@ class Holding:
         newest -= step.onward(first, newest, arranged.zone) > until  # a step that is not over yet
         return np.asarray(newest - self.lag + self.reach)
 
+    def knows(self, arranged: Arranged, private: Private) -> Mask:
+        """(p,) of which private records it is known that they are."""
+        return np.asarray(private.place <= self.known(arranged)[private.chain])
+
     def begins(self, arranged: Arranged, private: Private) -> Integers:
         """(m,) the first place of each chain that waits: so near to its end, or to private records
         that may depend on later ones, that a later opt-out could reach it.
         """
         known = self.known(arranged)
         begins = known - self.reach + 1
-        here = np.flatnonzero(private.place <= known[private.chain])
-        if len(here) == 0:
+        here = private.of(self.knows(arranged, private))
+        if here.count == 0:
             return np.asarray(begins)
-        chain, place = private.chain[here], private.place[here]
-        apart = (np.diff(chain) != 0) | (np.diff(place) > self.link)
-        apart &= _has_value_between(arranged.chains, chain, place[:-1], place[1:])
-        parts = np.append(True, apart)
-        heads = np.maximum.accumulate(np.where(parts, np.arange(len(here)), 0))
-        last = np.flatnonzero(np.diff(chain, append=-1))
-        ends, after = place[last], known[chain[last]] + 1
+        heads, last = self._linked(arranged.chains, here)
+        chain, ends, after = here.chain[last], here.place[last], known[here.chain[last]] + 1
         near = ends + self.link >= after
         # a later private record would go on with this one where nothing with a value is between
-        near |= ~_has_value_between(arranged.chains, chain[last], ends, after, alike=True)
-        still = last[near]
-        begins[chain[still]] = np.minimum(begins[chain[still]], place[heads[still]] - self.reach)
+        near |= ~_has_value_between(arranged.chains, chain, ends, after)
+        still = chain[near]
+        begins[still] = np.minimum(begins[still], here.place[heads[near]] - self.reach)
         return np.asarray(begins)
+
+    def _linked(self, chains: Chains, here: Private) -> tuple[Integers, Integers]:
+        """Of the last private records of each chain that depend on each other: the first, the last.
+        Each by its number among private records.
+        """
+        chain, place = here.chain, here.place
+        apart = np.diff(place) > self.link
+        apart &= _has_value_between(chains, chain[:-1], place[:-1], place[1:])
+        parts = np.append(True, apart | (np.diff(chain) != 0))
+        heads = np.maximum.accumulate(np.where(parts, np.arange(len(chain)), 0))
+        last = np.flatnonzero(np.diff(chain, append=-1))
+        return heads[last], last
 
     def waits(self, arranged: Arranged, private: Private) -> Mask:
         """(n,) the rows that wait."""
@@ -88,21 +99,13 @@ class Holding:
         return np.asarray(chains.places >= chains.spread(self.begins(arranged, private)))
 
 
-def _has_value_between(
-    chains: Chains, chain: Integers, first: Integers, last: Integers, *, alike: bool = False
-) -> Mask:
-    """Whether a record with a value stands strictly between two places of a chain.
-
-    chain: of the first place; of pairs in different chains, the answer is yes. alike: each entry of
-    chain has a pair of its own, else pairs are neighbours.
-    """
-    own = chain if alike else chain[:-1]
-    there = own if alike else chain[1:]
+def _has_value_between(chains: Chains, chain: Integers, first: Integers, last: Integers) -> Mask:
+    """Whether a record with a value stands strictly between two places of a chain."""
     valued = np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
-    ends = chains.places[chains.starts[1:] - 1][there]
-    _, after = rows_of(chains, own, first)
-    before, _ = rows_of(chains, there, np.minimum(last, ends + 1))
-    return np.asarray((own != there) | (valued[np.maximum(before, after)] > valued[after]))
+    ends = chains.places[chains.starts[1:] - 1][chain]
+    _, after = rows_of(chains, chain, first)
+    before, _ = rows_of(chains, chain, np.minimum(last, ends + 1))
+    return np.asarray(valued[np.maximum(before, after)] > valued[after])
 
 
 def open_ended(chains: Chains) -> Chains:
@@ -179,23 +182,19 @@ class Before:
                     " would be a second observation of the same records"
                 )
             try:
-                held = json.loads(entry[GROWING])
-                holding = Holding(*(_whole(held[one.name]) for one in fields(Holding)))
-            except (KeyError, TypeError, ValueError, RecursionError):
+                state = Growing.model_validate_json(entry[GROWING])
+            except ValueError:
                 raise InputError(
                     f"the ledger's entry of data set {dataset!r} is damaged: bring the ledger back"
                     " from a copy"
                 ) from None
+            holding = Holding(**state.to_dict())
             last = cls(entry, holding)
         return last
 
-    def known_private(self, arranged: Arranged, private: Private) -> Mask:
-        """(p,) the private records of which that was known."""
-        return np.asarray(private.place <= self.holding.known(arranged)[private.chain])
-
     def reached(self, arranged: Arranged, private: Private, runs: Runs, protect: str) -> int:
         """How many runs that were not known reach records that have left."""
-        known = private.of(self.known_private(arranged, private))
+        known = private.of(self.holding.knows(arranged, private))
         old = runs_of(arranged.chains, known, protect)
         begins = self.holding.begins(arranged, known)
         near = np.flatnonzero(runs.first - self.holding.reach < begins[runs.chain])
@@ -227,41 +226,7 @@ class Before:
             )
         return found
 
-    def is_unsettled(self, settled: str) -> bool:
-        """Something that left before leaves otherwise now. settled: a digest of what does, of the
-        same records.
-        """
-        return settled != self.entry.get(SETTLED)
-
-
-def settled(table: Table, holding: Holding, contents: Mask, numbers: Any) -> int:
-    """A digest of what leaves of records that do not wait, in chains with a private record of which
-    that is known.
-
-    contents: (n,) which records leave. numbers: gives a number for each record, by what it shows.
-    """
-    arranged, private, chains = table.arranged, table.private, table.chains
-    if private.count == 0:
-        return 0
-    known = np.unique(private.chain[private.place <= holding.known(arranged)[private.chain]])
-    if len(known) == 0:
-        return 0
-    old = private.of(private.place <= holding.known(arranged)[private.chain])
-    stays = chains.places < chains.spread(holding.begins(arranged, old))
-    shown = ((chains.codes + np.int8(1)) * contents).view(np.uint8)
-    mixed = numbers(chains.order, shown) * stays
-    content = np.add.reduceat(mixed, chains.starts[:-1])[known]
-    lengths = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)[known]
-    return table.coins.content_digest(table.tags[known], content, lengths)
-
 
 def state_text(holding: Holding) -> str:
     """What the ledger keeps of what waits."""
     return json.dumps(asdict(holding), sort_keys=True)
-
-
-def _whole(value: Any) -> int:
-    """A whole number; ValueError for anything else."""
-    if type(value) is not int or abs(value) >= 2**63:
-        raise ValueError("not a whole number")
-    return value

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from offrecord.errors import advise, as_called
-from offrecord.release.certificate import Certificate
+from offrecord.release import certificate as form
 from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables import remembered
-from offrecord.tables.certifying import certificate_of
 from offrecord.tables.checks import findings_after
 from offrecord.tables.checks.ledger import (
     Entered,
@@ -19,7 +18,7 @@ from offrecord.tables.checks.ledger import (
     refuse_another,
     standing,
 )
-from offrecord.tables.choosing import compared
+from offrecord.tables.choosing import RULES, compared
 from offrecord.tables.decision import Decision
 from offrecord.tables.growing import KNOWN, SETTLED
 from offrecord.tables.plan import Plan
@@ -106,22 +105,110 @@ class Outcome:
         if book.differences(plan.given.options.dataset, self._identity) == []:
             return  # it has been entered already
         refuse_another(plan, book, self._identity)
-        if before is not None and before.is_unsettled(f"{self.decision.repeated:032x}"):
+        if before is not None and before.entry.get(SETTLED) != f"{self.decision.repeated:032x}":
             said = "what left before would leave otherwise: values or rows have changed"
             raise not_continued(plan.given, said)
 
-    def certificate(self, entered: Entered | None) -> Certificate:
-        """The certificate; it names no output yet."""
-        given = self.plan.given
-        unseen = None
-        if self.plan.seen is not None and not given.options.dry_run:
-            sighting = self.decision.observations.get("seen")
-            unseen = sighting is None or sighting.count == 0
-        stands = not_entered(given) if entered is None else entered.said
-        return certificate_of(self.plan, self.decision, self.accepted, unseen, stands)
+    def certificate(self, entered: Entered | None) -> form.Certificate:
+        """The certificate, which names no output yet. entered: how it stands in the ledger."""
+        plan, given, model = self.plan, self.plan.given, self.plan.model
+        chosen, growing, options = plan.chosen, plan.holding, given.options
+        coverage = None if model is None else model.promise.coverage
+        origin = None if model is None else model.origin
+        return form.Certificate(
+            kind=chosen.kind,  # type: ignore[arg-type] # one of three
+            claim=form.Claim(
+                epsilon=given.epsilon,
+                protect=options.protect,  # type: ignore[arg-type] # checked
+                coverage=coverage,
+                statement=form.statement(chosen.kind, given.epsilon, coverage),
+            ),
+            assumptions=form.assumptions(
+                chosen.kind, growing=growing is not None, kept=bool(given.columns.keep)
+            ),
+            dataset=options.dataset,
+            key_id=None if options.dry_run else given.key.id,
+            columns=_columns(plan),
+            counts=_counts(plan, self.decision),
+            private=_private(plan),
+            release=not_entered(given) if entered is None else entered.said,
+            growing=None if growing is None else form.Growing(**vars(growing)),
+            policy=None if chosen.policy is None else form.Policy.of(chosen.policy.to_dict()),
+            choice=_choice(plan),
+            model=None if model is None else model.promise.form(),
+            # which records the model has seen is for the key's owner alone
+            origin=None if origin is None else origin.model_copy(update={"seen": None}),
+            verdicts=() if model is None else model.verdicts,
+            evidence=form.Evidence(unseen=self._unseen, accepted=self.accepted),
+            versions=form.software_versions(),
+        )
+
+    @property
+    def _unseen(self) -> bool | None:
+        """The model was learned from no record that may be redacted; None if not known."""
+        if self.plan.seen is None or self.plan.given.options.dry_run:
+            return None
+        sighting = self.decision.observations.get("seen")
+        return sighting is None or sighting.count == 0
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
         warnings = (*self.warnings, *(() if entered is None else entered.warnings))
         seconds = round(time.monotonic() - self.plan.started, 3)
         return Summary.of(self.plan, self.decision, warnings, seconds)
+
+
+# ---- the parts of a certificate
+
+
+def _counts(plan: Plan, decision: Decision) -> form.Counts:
+    survey = plan.survey
+    return form.Counts(
+        rows=survey.rows,
+        chains=survey.chains,
+        missing=survey.missing,
+        private=survey.private,
+        runs=survey.runs,
+        released=decision.released,
+        dropped_chains=plan.dropped.chains,
+        dropped_records=plan.dropped.records,
+    )
+
+
+def _columns(plan: Plan) -> form.Columns:
+    columns, survey, step = plan.given.columns, plan.survey, plan.given.step
+    calendar = step is not None and step.kind in ("days", "months")
+    return form.Columns(
+        value=columns.value,
+        order=columns.order or "row",
+        by=columns.by,
+        keep=columns.keep,
+        keep_all=columns.keep_all,
+        step=None if step is None else step.text,
+        order_kind="time" if survey.is_timed else "integer",
+        # where steps depend on it: engines may write times in another
+        zone=survey.zone if calendar else None,
+    )
+
+
+def _private(plan: Plan) -> form.Private:
+    columns, options, survey = plan.given.columns, plan.given.options, plan.survey
+    positions = None
+    if options.publish_positions and not options.dry_run:
+        names = (*columns.by, columns.order or "row")
+        keys = tuple(tuple(key) for key in survey.published_positions())
+        positions = form.Positions(columns=names, keys=keys)
+    digest = None if options.dry_run else digest_text(survey.private_digest, survey.private)
+    return form.Private(count=survey.private, digest=digest, positions=positions)
+
+
+def _choice(plan: Plan) -> form.Choice | None:
+    chosen = plan.forecast
+    if chosen.kind != RULES or chosen.policy is None:
+        return None
+    return form.Choice(
+        acting=chosen.policy.mechanism,
+        expected=chosen.expected,
+        runner_up=chosen.runner_up,
+        runner_up_expected=chosen.runner_up_expected,
+    )

@@ -66,7 +66,7 @@ class Surveyor:
         needed = partial(settings_needed, acting, runs, self.order, self.protect, place_of)
         known, reached = np.zeros(private.count, dtype=bool), 0
         if self.before is not None:
-            known = self.before.known_private(arranged, private)
+            known = self.before.holding.knows(arranged, private)
             reached = self.before.reached(arranged, private, runs, self.protect)
         names = [arranged.names[name].dtype for name in arranged.columns.by]
         texts = [arranged.frame[name].dtype for name in arranged.columns.by]
