@@ -105,11 +105,10 @@ class Rule:
         gone = self._redacted(table) | part.waits
         self._check_known(part)
         leaves = ~gone & (table.chains.codes != MISSING)
-        everything = np.ones(table.rows, dtype=bool)
         return replace(
             _counted(replace(part, gone=gone), leaves),
             frame=released_rows(table.arranged, gone),
-            content=_content(table, leaves, np.flatnonzero(table.touched), everything),
+            content=_content(table, leaves, np.flatnonzero(table.touched)),
             **self._grown(table, leaves),
         )
 
@@ -238,13 +237,15 @@ def _settled(table: Table, holding: Holding, leaves: Mask) -> int:
     return _content(table, leaves, np.unique(private.chain), stays)
 
 
-def _content(table: Table, leaves: Mask, some: Integers, stays: Mask) -> int:
-    """A digest of what leaves of some chains, of those records that stay, one by one."""
+def _content(table: Table, leaves: Mask, some: Integers, stays: Mask | None = None) -> int:
+    """A digest of what leaves of some chains, record by record. stays: (n,) which of them count."""
     if len(some) == 0:
         return 0
     chains = table.chains
     shown = ((chains.codes + np.int8(1)) * leaves).view(np.uint8)  # 0: empty
-    numbers = record_numbers(chains.order, shown) * stays
+    numbers, lengths = record_numbers(chains.order, shown), np.diff(chains.starts)
+    if stays is not None:
+        numbers *= stays
+        lengths = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)
     mixed = np.add.reduceat(numbers, chains.starts[:-1])[some]
-    lengths = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)[some]
-    return table.coins.content_digest(table.tags[some], mixed, lengths)
+    return table.coins.content_digest(table.tags[some], mixed, lengths[some])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,19 +35,11 @@ GROWING, KNOWN, SETTLED = (
 _SAME = ("model", "epsilon", "set of rules", "choice of columns")
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(Growing):
     """Which records of a growing table wait for a later release.
 
-    until: the newest order value. lag: records leave so many steps after they came. reach: how far
-    to its left a private record redacts. link: private records nearer than this to later ones may
-    depend on these. Opt-outs are taken to be known of all records but the newest lag − reach.
+    Opt-outs are taken to be known of all records but the newest lag − reach.
     """
-
-    until: int
-    lag: int
-    reach: int
-    link: int
 
     def known(self, arranged: Arranged) -> Integers:
         """(m,) the last place of each chain of which it is known whether its record is private."""
@@ -161,7 +153,7 @@ def holding_of(policy: TablePolicy, order: int, until: int, lag: int | None) -> 
         )
     # Two walks meet where their deadlines do (rule 5); runs that touch are one.
     link = 2 * farthest + 2 * order
-    return Holding(until, reach if lag is None else lag, reach, link)
+    return Holding(until=until, lag=reach if lag is None else lag, reach=reach, link=link)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,13 +174,12 @@ class Before:
                     " would be a second observation of the same records"
                 )
             try:
-                state = Growing.model_validate_json(entry[GROWING])
+                holding = Holding.model_validate_json(entry[GROWING])
             except ValueError:
                 raise InputError(
                     f"the ledger's entry of data set {dataset!r} is damaged: bring the ledger back"
                     " from a copy"
                 ) from None
-            holding = Holding(**state.to_dict())
             last = cls(entry, holding)
         return last
 
@@ -229,4 +220,4 @@ class Before:
 
 def state_text(holding: Holding) -> str:
     """What the ledger keeps of what waits."""
-    return json.dumps(asdict(holding), sort_keys=True)
+    return json.dumps(holding.to_dict(), sort_keys=True)

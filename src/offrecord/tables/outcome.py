@@ -132,7 +132,7 @@ class Outcome:
             counts=_counts(plan, self.decision),
             private=_private(plan),
             release=not_entered(given) if entered is None else entered.said,
-            growing=None if growing is None else form.Growing(**vars(growing)),
+            growing=growing,
             policy=None if chosen.policy is None else form.Policy.of(chosen.policy.to_dict()),
             choice=_choice(plan),
             model=None if model is None else model.promise.form(),

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from datetime import date, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as sql  # noqa: E402
 
 from offrecord.tables.engines import spark as engine  # noqa: E402
+from offrecord.tables.given import Given  # noqa: E402
+from offrecord.tables.options import SparkOptions  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PySpark does not yet fully support pandas:FutureWarning"
@@ -281,6 +284,16 @@ def test_kept_columns_of_every_shape(same):
         pl.when(pl.col("hour") > 3).then(pl.lit(2.5)).alias("number"),
     )
     same(table, dataset="kept", keep=["a note", "list", "both", "bin.ary", "number"])
+
+
+def test_chains_stand_together_also_where_a_collation_does_not_tell_them_apart(spark, key):
+    names = ["a", "A", "b", "B", "c", "C", "d", "D", "e", "E", "f", "F"]
+    table = frame().with_columns(room=pl.col("room").replace_strict([*range(12)], names))
+    collated = there(spark, table).withColumn("room", sql.expr("collate(room, 'UTF8_LCASE')"))
+    given = Given.of(SparkOptions(**options(key), partitions=3))
+    tasks = engine._by_chain(collated, given).rdd.glom().collect()
+    found = [name for task in tasks for name, _ in groupby(row[0] for row in task)]
+    assert sorted(found) == sorted(names)
 
 
 def test_several_chain_columns(same):

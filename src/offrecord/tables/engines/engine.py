@@ -205,6 +205,12 @@ class Decided(NamedTuple):
     decision: Decision
     changed: Counter[str]
 
+    @property
+    def fingerprint(self) -> tuple[str, int]:
+        """What the part was, and what leaves of it."""
+        assert self.survey is not None
+        return self.survey.fingerprint, self.decision.content
+
 
 #: Makes the released rows of a part what they leave as.
 Finish = Callable[[Decision], tuple[Decision, Counter[str]]]
@@ -249,15 +255,19 @@ class Passage(Generic[_EngineT]):
         plan = Plan.of(given, model, chosen, survey, dropped, labels, started)
         return cls(engine, plan, surveyor)
 
+    def work(self, finish: Finish | None = None) -> Callable[[Table], Decided | None]:
+        """What decides a part, or in a dry run expects; None if nothing is left of it."""
+        dry_run = self.plan.given.options.dry_run
+        surveyor = None if self.engine.is_whole else self.surveyor
+        return partial(_decided, self.plan.rule, surveyor, dry_run, finish)
+
     def parts(self, finish: Finish | None = None) -> Iterator[Decided]:
         """What is decided of each part, or in a dry run expected; InputError if they are not those
         that were surveyed.
         """
-        dry_run = self.plan.given.options.dry_run
-        surveyor = None if self.engine.is_whole else self.surveyor
-        work = partial(_decided, self.plan.rule, surveyor, dry_run, finish)
+        what = "expecting" if self.plan.given.options.dry_run else "redacting"
         again: list[Survey] = []
-        for one in self.engine.each("expecting" if dry_run else "redacting", work):
+        for one in self.engine.each(what, self.work(finish)):
             if one is None:
                 continue
             self.total += one.decision
@@ -266,14 +276,13 @@ class Passage(Generic[_EngineT]):
                 again = [Survey.of_all([*again, one.survey], self.plan.given.columns)]
             yield one
         prints = [one.fingerprint for one in again]
-        if surveyor is not None and prints != [self.plan.survey.fingerprint]:
+        if not self.engine.is_whole and prints != [self.plan.survey.fingerprint]:
             raise InputError("the table was changed while it was read; start again")
 
 
 def _decided(
     rule: Rule, surveyor: Surveyor | None, dry_run: bool, finish: Finish | None, table: Table
 ) -> Decided | None:
-    """What is decided of a part; None if nothing is left of it."""
     if table.is_empty:
         return None
     decision, changed = rule.expect(table) if dry_run else rule.decide(table), Counter[str]()

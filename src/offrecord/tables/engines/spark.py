@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,7 @@ import polars as pl
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.column_names import check_columns
-from offrecord.tables.decision import Decision, Rule
+from offrecord.tables.decision import Decision
 from offrecord.tables.engines.engine import Engine, Made, Passage, Reading, whole_chains
 from offrecord.tables.given import Given
 from offrecord.tables.guarding import never_spill
@@ -37,7 +37,6 @@ from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.problems import LocatedError, check_parts
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Surveyor
 from offrecord.tables.table import Table
 from offrecord.tables.values import released_type
 
@@ -81,7 +80,7 @@ class SparkRelease(Made):
         proof = check_writable(Path(certificate), force=force)
         check_apart(self.outcome.plan.given.key.file, proof)
         spark = self.frame.sparkSession
-        with _spark_errors():
+        with _asked():
             self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
             files = (
                 spark.read.format("binaryFile")
@@ -127,12 +126,11 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     _check(df, given)
     with _Spark.holding(df, given) as engine:
         passage = Passage.planned(engine, given.model, started)
-        decided = frozenset(_print(one.survey, one.decision) for one in passage.parts(_counted))
+        decided = frozenset(one.fingerprint for one in passage.parts(_counted))
         outcome, frame = Outcome.of(passage.plan, passage.total), None
         if not options.dry_run:
-            work = partial(_released, passage.plan.rule, passage.surveyor, decided)
             schema = _schema(df, given, passage.plan.labels)
-            frame = passage.engine.through(work, schema)
+            frame = passage.engine.through(passage.work(), schema, decided)
         entered = outcome.enter()
     summary, certificate = outcome.summary(entered), outcome.certificate(entered).to_dict()
     return SparkRelease(frame, certificate, summary, outcome, engine.frame)
@@ -185,7 +183,7 @@ class _Spark(Engine):
         from pyspark.storagelevel import StorageLevel
 
         private = given.options.private if isinstance(given.options.private, str) else None
-        with _spark_errors():
+        with _asked():
             reading = Reading.of(given, private)
             frame = _by_chain(df, given).persist(StorageLevel.MEMORY_ONLY)
         try:
@@ -199,7 +197,7 @@ class _Spark(Engine):
             raise
 
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
-        with _spark_errors(), _unlogged():
+        with _asked():
             rows = self.through(work, "found binary").collect()
         answers = [pickle.loads(row.found) for row in rows]
         wrong = []
@@ -210,14 +208,19 @@ class _Spark(Engine):
         check_parts(wrong)
         yield from answers
 
-    def through(self, work: Callable[[Table], Any], schema: Any) -> DataFrame:
-        """What tasks make of their parts, evaluated when it is used: the rows that leave if these
-        have a schema of their own.
+    def through(
+        self,
+        work: Callable[[Table], Any],
+        schema: Any,
+        decided: frozenset[tuple[str, int]] | None = None,
+    ) -> DataFrame:
+        """What tasks make of their parts, evaluated when it is used: answers, or where it is known
+        which parts were decided, the rows that leave of them.
         """
-        releases = not isinstance(schema, str)
         reading = replace(self.reading, coins=replace(self.reading.coins, key=b""))
-        shared = _Shared(version("offrecord"), tuple(_wanted(self.given)), reading, work, releases)
-        with _spark_errors(), _unlogged():
+        columns = tuple(_wanted(self.given))
+        shared = _Shared(version("offrecord"), columns, reading, work, decided)
+        with _asked():
             sent = self.frame.sparkSession.sparkContext.broadcast(shared)
             return self.frame.mapInArrow(_Task(self.reading.coins.key, sent), schema)
 
@@ -262,17 +265,27 @@ def _schema(df: DataFrame, given: Given, labels: tuple[Any, ...]) -> StructType:
 
 
 @contextmanager
-def _spark_errors() -> Iterator[None]:
-    """Whatever Spark throws becomes one line."""
+def _asked() -> Iterator[None]:
+    """Whatever Spark throws becomes one line, and where a program logs everything, the bridge to
+    Spark does not log what it sends, the key among it.
+    """
+    names = ("py4j", "py4j.clientserver", "py4j.java_gateway")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
+    failure: InputError | None = None
     try:
         yield
     except (InputError, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
         failure = _failure(type(error).__name__, str(error))
-    else:
-        return
-    raise failure
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+    if failure is not None:  # out here nothing of what went wrong is attached to it
+        raise failure
 
 
 def _failure(kind: str, said: str) -> InputError:
@@ -286,24 +299,6 @@ def _failure(kind: str, said: str) -> InputError:
     return InputError(f"Spark could not do it ({kind}); its own messages say more")
 
 
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Keep the bridge to Spark from logging what it sends, the key among it, where a program logs
-    everything.
-    """
-    loggers = [
-        logging.getLogger(name) for name in ("py4j", "py4j.clientserver", "py4j.java_gateway")
-    ]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
-
-
 # ---- on executors
 
 
@@ -312,36 +307,19 @@ def _counted(decision: Decision) -> tuple[Decision, Counter[str]]:
     return replace(decision, frame=None), Counter()
 
 
-def _print(survey: Any, decision: Decision) -> tuple[str, int]:
-    """What a part was when it was decided, and what left of it."""
-    return survey.fingerprint, decision.content
-
-
-def _released(
-    rule: Rule, surveyor: Surveyor, decided: frozenset[tuple[str, int]], table: Table
-) -> pl.DataFrame | None:
-    """The released rows of a part; InputError unless it is one of those that the ledger knows."""
-    if table.is_empty:
-        return None
-    decision = rule.decide(table)
-    if _print(surveyor.survey(table), decision) not in decided:
-        raise InputError(_CHANGED)
-    return decision.frame
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class _Shared:
     """What tasks need besides the key.
 
-    columns: of the rows, in their order. reading: without the key. releases: what the work gives
-    are rows that leave.
+    columns: of the rows, in their order. reading: without the key. decided: fingerprints of all
+    parts that may leave; None as long as nothing does.
     """
 
     version: str
     columns: tuple[str, ...]
     reading: Reading
     work: Callable[[Table], Any]
-    releases: bool
+    decided: frozenset[tuple[str, int]] | None
 
 
 class _Task:
@@ -358,7 +336,8 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         failure = ""
         try:
-            yield from self._released(batches) if self._shared.releases else self._told(batches)
+            counts = self._shared.decided is None
+            yield from self._told(batches) if counts else self._released(batches)
         except (GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
         except InputError as error:
@@ -413,12 +392,16 @@ class _Task:
         if first is None:
             return
         value = self._shared.reading.reader.columns.value
+        decided = self._shared.decided
+        assert decided is not None
         came = dict(zip(self._shared.columns, first.schema.types, strict=True))
         for rows in self._parts(chain([first], batches)):
-            frame = self._worked(rows)
-            if frame is None:
+            part = self._worked(rows)
+            if part is None:
                 continue
-            released = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+            if part.fingerprint not in decided:  # the ledger knows of others
+                raise InputError(_CHANGED)
+            released = part.decision.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             fields = [
                 # nullable, as Spark takes columns as they were declared
                 pa.field(one.name, one.type if one.name == value else came[one.name], nullable=True)
