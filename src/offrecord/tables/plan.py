@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 from offrecord.models.base import Label
@@ -74,7 +73,7 @@ class Plan:
         survey: Survey,
         dropped: Dropped,
         labels: tuple[Label, ...],
-        started: float | None = None,
+        started: float,
     ) -> Plan:
         """The plan for a final table.
 
@@ -103,7 +102,7 @@ class Plan:
             None if model is None else seen_of(given, model),
             identity,
             labels,
-            started=time.monotonic() if started is None else started,
+            started=started,
         )
         accepted, warnings = findings_before(plan)
         return replace(plan, accepted=accepted, warnings=warnings)
