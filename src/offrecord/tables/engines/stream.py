@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
@@ -35,6 +35,8 @@ from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.writing import Output, ready, spreadsheet_warnings, write_pieces
 
 _R = TypeVar("_R")
+#: The names of the chains of a part, a row each, and of those that are not left out, if any.
+_Names: TypeAlias = tuple[pl.DataFrame, pl.DataFrame | None]
 
 _PART = PART
 
@@ -148,12 +150,14 @@ class _Stream(Engine):
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
         """As in `Engine`; parts in their order, several of them worked on at once."""
 
-        def worked(placed: tuple[int, pl.DataFrame]) -> tuple[int, Table, _R] | LocatedError:
+        def worked(placed: tuple[int, pl.DataFrame]) -> tuple[int, _Names, _R] | LocatedError:
             before, frame = placed
             try:
                 with _located(before, frame.height):
                     table = self.reading.table(frame)
-                    return before + frame.height, table, work(table)
+                    kept = None if table.is_empty else table.names
+                    # Names alone, not the table: several parts wait here.
+                    return before + frame.height, (table.all_names, kept), work(table)
             except LocatedError as error:
                 return LocatedError(error.wrong.shifted(before))
 
@@ -164,8 +168,8 @@ class _Stream(Engine):
                 if isinstance(found, LocatedError):
                     wrong.append(found.wrong)
                     continue
-                end, table, one = found
-                sorting.check(table)
+                end, names, one = found
+                sorting.check(*names)
                 yield one
                 advance(end - done)
                 done = end
@@ -215,12 +219,12 @@ class _Sorting:
     last: pl.DataFrame | None = field(default=None, init=False)
     last_kept: pl.DataFrame | None = field(default=None, init=False)
 
-    def check(self, table: Table) -> None:
+    def check(self, names: pl.DataFrame, kept: pl.DataFrame | None) -> None:
         """InputError unless the chains of a part come after those before."""
-        self.last = self._checked(self.last, table.all_names)
-        if not table.is_empty:
+        self.last = self._checked(self.last, names)
+        if kept is not None:
             # Without the chains that are left out, the others may be whole numbers, and sort so.
-            self.last_kept = self._checked(self.last_kept, table.names)
+            self.last_kept = self._checked(self.last_kept, kept)
 
     def _checked(self, last: pl.DataFrame | None, names: pl.DataFrame) -> pl.DataFrame:
         """The last of the names of chains."""
