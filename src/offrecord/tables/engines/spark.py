@@ -337,7 +337,7 @@ class _Task:
         failure = ""
         try:
             counts = self._shared.decided is None
-            yield from self._told(batches) if counts else self._released(batches)
+            yield from self._answers(batches) if counts else self._released(batches)
         except (GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
         except InputError as error:
@@ -370,7 +370,7 @@ class _Task:
         keyed = replace(reading, coins=replace(reading.coins, key=self._key))
         return self._shared.work(keyed.table(rows))
 
-    def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What is found of each part, for the driver. What is wrong with the table is an answer,
         not a failure: that would only be tried again.
         """
