@@ -17,7 +17,7 @@ from offrecord.models.file import Model
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
 from offrecord.tables import plan, survey
-from offrecord.tables.chains import Arranged
+from offrecord.tables.steps import Step
 from offrecord.theory.pairs import record_bounds, record_leakages
 from offrecord.verification import verify
 from offrecord.verification.law import Judged
@@ -74,7 +74,7 @@ def test_a_clock_that_is_not_the_step(tmp_path, monkeypatch):
     with pytest.raises(off.InputError, match='needs step="1h"'):
         released(tmp_path, frame(rows), **asked)
     with monkeypatch.context() as patched:
-        patched.setattr(Arranged, "_steps_by", lambda *_: True)
+        patched.setattr(Step, "same", lambda *_: True)
         paths = released(tmp_path, frame(rows), **asked)
     assert "not this table's step" in problems(paths)
 
