@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.local_policy import LocalPolicy
 
 _FEW = 64  # members of a list for which windows of any shape are tried, and not even ones alone
+#: Shares of the chains that may exceed ε, for each budget in turn. A smaller budget alone does not
+#: help where a few chains hardly forget: ten of them failed for an event log of 64 contexts, where
+#: beside a window of 431 records the worst 27 of 8,000 chains leak 2 or more.
+_EXCEEDING = (1.0, 0.6, 0.4, 0.25, 0.15, 0.1, 0.05, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,15 @@ class BestWindow(Mechanism):
 
         members, allowed = drawn_for_design(promise, epsilon)
         sizes: dict[Setting, tuple[int, int] | None] = {}
-        for share in TIGHTENED:
-            budget, found = epsilon * share, {}
+        for budget, exceeding in zip(TIGHTENED, _EXCEEDING, strict=True):
+            at, few, found = epsilon * budget, int(allowed * exceeding), {}
             with watch("windows", len(settings)) as done:
                 for one in settings:
                     if members.count <= _FEW:
-                        found[one] = self.rules(members, one, budget)
-                    else:  # from the window before on: it grows as the budget falls
+                        found[one] = self.rules(members, one, at)
+                    else:  # from the window before on: it only grows
                         before = sizes.get(one)
-                        sizes[one] = smallest_windows(members, *one, budget, allowed, before)
+                        sizes[one] = smallest_windows(members, *one, at, few, before)
                         found[one] = pair_of_window(one, sizes[one], members.k)
                     done(1)
             yield found
