@@ -13,6 +13,7 @@ from offrecord.fitting.counting import Reference
 from offrecord.fitting.fit import fit
 from offrecord.fitting.kernels import compared, unit_kappa
 from offrecord.models.chain import MarkovChain
+from offrecord.models.evidence import Dependence
 from offrecord.models.file import load_model
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
@@ -190,6 +191,11 @@ def test_only_what_neighbours_share_beyond_the_season_is_dependence():
     found = dependence(Reference(table(pairs), 2))
     assert found.exists
     assert found.counted > 3
+
+
+def test_odds_hardly_above_those_at_random_are_no_dependence():
+    assert not Dependence(counted=1.48, by_chance=1.47, alike=0.5, alike_by_chance=0.5).exists
+    assert Dependence(counted=1.6, by_chance=1.47, alike=0.5, alike_by_chance=0.5).exists
 
 
 @pytest.mark.parametrize(
