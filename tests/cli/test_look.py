@@ -371,6 +371,37 @@ def test_roles_that_a_person_names_are_kept(tmp_path, monkeypatch):
         off.look(panel, value="healt")
 
 
+def test_the_only_truth_column_may_say_what_is_private(capsys):
+    panel = small_panel().with_columns(withdrawn=pl.col("person") == 3)
+    panel.write_csv("panel.csv")
+    seen = off.look("panel.csv", epsilon=2, dataset="d")
+    assert "--private withdrawn" in seen.fit
+    assert cli.main(["look", "panel.csv"]) == 0
+    assert "replace --private withdrawn by --private-list FILE" in capsys.readouterr().out
+    for command in (seen.fit, seen.redact):
+        assert run(command, capsys)[0] == 0
+    two = panel.with_columns(moved=pl.col("wave") == 3, health=pl.col("health").cast(pl.String))
+    assert "PRIVATE_LIST" in off.look(two).redact
+    assert "PRIVATE_LIST" in off.look(panel, value="withdrawn").redact
+
+
+def test_a_list_of_times_orders_a_log_by_time(capsys):
+    log = drawn(event_log, "log.csv").unique(["case:concept:name", "time:timestamp"])
+    log.sort("time:timestamp").write_csv("log.csv")
+    log[[5, 17]].select("case:concept:name", "time:timestamp").write_csv("keys.csv")
+    seen = off.look("log.csv", dataset="d", epsilon=1)
+    words = [word if word != "PRIVATE_LIST" else "keys.csv" for word in shlex.split(seen.fit)]
+    assert cli.main(words[1:]) == 2
+    assert "has no column 'row'" in (said := capsys.readouterr().err)
+    assert "give --order time:timestamp" in said
+    seen = off.look("log.csv", private_list="keys.csv", dataset="d", epsilon=2)
+    assert "--order time:timestamp" in seen.fit
+    code, _, said = run(seen.fit, capsys)
+    assert code == 0
+    assert "irregular" in said
+    assert "give --step" not in said
+
+
 def test_columns_that_stay_the_same_in_a_chain_are_no_values():
     panel = small_panel()
     sex = panel.with_columns(sex=pl.col("person") % 2).select("person", "wave", "sex", "health")

@@ -27,7 +27,7 @@ from offrecord.tables.cells import (
     private_marks,
 )
 from offrecord.tables.column_names import check_columns
-from offrecord.tables.grid import Grid, OrderColumn, grid_of
+from offrecord.tables.grid import Grid, OrderColumn, Spacing, grid_of, usual_step
 from offrecord.tables.problems import TABLE, Check, RowNames
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
@@ -121,7 +121,16 @@ class Arranged:
     @property
     def warnings(self) -> list[str]:
         """What a person should know about the order of records."""
-        return order_warnings(self.columns, self.step, self.grid.beside, self.grid.spread)
+        grid = self.grid
+        spacings = [] if grid.spacing is None else [grid.spacing]
+        return order_warnings(self.columns, self.step, grid.beside, grid.spread, spacings)
+
+    @property
+    def usual_step(self) -> tuple[Step, int] | None:
+        """The step that most rows follow each other by, and how many of its steps have no row."""
+        column = OrderColumn(self.columns.order, self.order_type)
+        names = RowNames(self.frame, self.columns.by, self.columns.ordering, self.rows)
+        return usual_step(self.chains.order, self.chains.starts, column, names)
 
     @property
     def zone(self) -> str | None:
@@ -137,10 +146,14 @@ class Arranged:
         """(n,) the phase of each record; zone: must be the table's own."""
         self._check_clock(phase, zone)
         step, count = self.step, clock.phase_count(phase)
-        if step is None or not step.same(Step.parsed(clock.STEPS[phase]), self.zone):
+        needed = Step.parsed(clock.STEPS[phase])
+        if step is None or not step.same(needed, self.zone):
+            keep = (
+                f"; to keep a row every {needed.text}: {needed.thinning(str(self.columns.order))}"
+            )
             raise InputError(
-                f"a kernel for each {phase} needs --step {clock.STEPS[phase]}: it leads from one"
-                f" {phase} to the next"
+                f"a kernel for each {phase} needs --step {needed.text}: it leads from one {phase}"
+                f" to the next{keep if step is not None and step.length < needed.length else ''}"
             )
         # that of the chain's first record by the clock, and the next one with each step, also where
         # clocks are changed or a row comes early, as kernels go round
@@ -291,7 +304,11 @@ def _check_trimmed(by: list[pl.Series], starts: Integers, names: RowNames) -> No
 
 
 def order_warnings(
-    columns: Columns, step: Step | None, beside: int, spread: tuple[int, int] | None
+    columns: Columns,
+    step: Step | None,
+    beside: int,
+    spread: tuple[int, int] | None,
+    spacings: Sequence[Spacing],
 ) -> list[str]:
     """What a person should know about the order of records, from what `arrange` has counted."""
     if step is not None and beside:
@@ -300,8 +317,10 @@ def order_warnings(
             " step"
         ]
     if spread is not None and spread[0] != spread[1]:
-        return [
-            f"times in column {columns.order!r} are irregular; neighbours count as one step apart,"
-            " give --step to count time"
-        ]
+        # no step fits the times of an event log
+        is_even = 2 * sum(one.near for one in spacings) >= sum(one.pairs for one in spacings)
+        said = (
+            f"times in column {columns.order!r} are irregular; neighbours count as one step apart"
+        )
+        return [f"{said}, give --step to count time" if is_even else said]
     return []

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.models import clock
 from offrecord.models.base import Integers
 from offrecord.tables.problems import Check, RowNames
 from offrecord.tables.steps import Step
 
 _SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is taken
+#: Steps of clocks and calendars.
+_STEPS = ("1s", "10s", "15s", "30s", "1m", "5m", "10m", "15m", "30m", "1h", "1d", "1w", "1mo", "1y")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,14 @@ class OrderColumn:
         return getattr(self.kind, "time_zone", None)
 
 
+class Spacing(NamedTuple):
+    """How far neighbouring rows are apart."""
+
+    median: float
+    pairs: int  # that were looked at
+    near: int  # of these, within a tenth of the median, as months are
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Where rows stand."""
@@ -43,7 +55,7 @@ class Grid:
     beside: int  # rows that do not lie on the grid of the step
     pairs: tuple[int, int]  # neighbouring rows, and how many of them are one step apart
     spread: tuple[int, int] | None = None  # without a step, least and most time between rows
-    spacing: tuple[float, int] | None = None  # their median distance, and of how many
+    spacing: Spacing | None = None  # without a step
 
 
 def grid_of(
@@ -134,6 +146,8 @@ def _counted(
     if far.any():
         fits = f"--step {step.text} does not fit column {column.name!r}: "
         lying = " lying over a quarter step off the grid that the first row of the chain begins"
+        if 2 * np.median(_distances(order, starts)) <= step.length:
+            lying += f" (to keep a row every {step.text}: {step.thinning(str(column.name))})"
         raise names.error(far, Check.ON_GRID, (fits, "row", lying))
     if (int(steps.max()) + 2) * len(starts) >= 2**62:  # chain and place must fit into one number
         raise InputError(short)
@@ -145,16 +159,54 @@ def _counted(
     return steps, off
 
 
-def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
+def _spacing(order: NDArray[Any], starts: Integers) -> Spacing | None:
     # of a sample, which costs nothing: it is for warnings alone
     rows = np.arange(0, len(order) - 1, max(len(order) // _SPACINGS, 1))
     rows = rows[starts[np.searchsorted(starts, rows + 1)] != rows + 1]
     if not len(rows):
         return None
     distances = order[rows + 1].astype(np.int64) - order[rows].astype(np.int64)
-    return float(np.median(distances)), len(rows)
+    median = float(np.median(distances))
+    near = np.count_nonzero(10 * np.abs(distances - median) <= median)
+    return Spacing(median, len(rows), int(near))
 
 
 def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
     distances = inside_chains(np.diff(order), starts)
     return (int(distances.min()), int(distances.max())) if len(distances) else None
+
+
+def _distances(order: NDArray[Any], starts: Integers) -> Integers:
+    return inside_chains(np.diff(order.astype(np.int64)), starts)
+
+
+# ---- the step of a table of which nobody says one
+
+
+def usual_step(
+    order: NDArray[Any], starts: Integers, column: OrderColumn, names: RowNames
+) -> tuple[Step, int] | None:
+    """The step on whose grid most rows follow each other, and how many of its steps have no row."""
+    between = _distances(order, starts)
+    if column.name is None or not len(between):
+        return None
+    for step in _likely_steps(between, timed=column.timed):
+        with suppress(InputError):  # rows that do not lie on its grid
+            grid = grid_of(order, starts, column, step, names)
+            pairs, linked = grid.pairs
+            if grid.steps is not None and 2 * linked >= pairs:
+                return step, int((inside_chains(np.diff(grid.steps), starts) - 1).sum())
+    return None
+
+
+def _likely_steps(between: Integers, *, timed: bool) -> list[Step]:
+    """Steps that are about as long as the most common distance of neighbours."""
+    distances, counts = np.unique(between, return_counts=True)
+    usual = int(distances[counts.argmax()])
+    if not timed:
+        return [Step.parsed(usual), Step.parsed(int(np.gcd.reduce(distances)))]
+    known = [Step.parsed(text) for text in _STEPS]
+    units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
+    whole = [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0]
+    near = [step for step in known if 0.9 * step.length <= usual <= 1.15 * step.length]
+    return near + [Step.parsed(text) for text in whole[:1]]

@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,17 +19,15 @@ import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError, as_called
-from offrecord.models import clock
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.column_names import SEPARATORS, check_columns, listed, step_columns
 from offrecord.tables.frames import Native, from_native
-from offrecord.tables.grid import OrderColumn, grid_of, inside_chains
 from offrecord.tables.io.csv import is_tabbed
 from offrecord.tables.io.format import ReadOptions
 from offrecord.tables.io.formats import read_list, table_file, table_format
-from offrecord.tables.problems import Check, LocatedError, RowNames
+from offrecord.tables.problems import Check, LocatedError
 from offrecord.tables.steps import Step
 from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
 from offrecord.text import aligned, many
@@ -52,8 +49,6 @@ _DATES = [f"{day}{hour}" for day in _DAYS for hour in ("", " %H:%M", " %H:%M:%S"
 #: What stands for a missing value in surveys, beside negative numbers.
 _MISSING_NUMBERS = (98, 99, 998, 999, 9998, 9999)
 _MISSING_TEXTS = ("na", "n/a", "nan", "null", "missing", "unknown", "refused", "-", "?")
-#: Steps of clocks and calendars.
-_STEPS = ("1s", "10s", "15s", "30s", "1m", "5m", "10m", "15m", "30m", "1h", "1d", "1w", "1mo", "1y")
 
 _FEW_CHAINS, _LONG_CHAIN = 20, 100  # a sensor: fewer chains than that, at least as long
 _COMMON_STEPS = 400  # a panel: no more steps than that, shared by its chains
@@ -321,9 +316,9 @@ def _roles(table: _Table, known: Roles) -> Roles:
     if known.order is None:
         _check_wide(table)
     is_log = {_CASE, _EVENT} <= columns.keys() and known.by in ((), (_CASE,))
-    if is_log and not (known.value or known.order):
-        time = _TIMESTAMP if _TIMESTAMP in columns else None
-        return Roles(_EVENT, ROW, (_CASE,), known.private, time)
+    if is_log and not known.value:
+        time = _TIMESTAMP if _TIMESTAMP in columns and not known.order else None
+        return Roles(_EVENT, known.order or ROW, (_CASE,), known.private, time)
     marks = [one.name for one in columns.values() if one.distinct <= 2 and one.sounds("private")]
     known = known._replace(private=known.private or next(iter(marks), None))
     free = [one for one in columns.values() if one.name not in (known.value, *known.by, *marks)]
@@ -431,7 +426,9 @@ def _check_in_order(table: _Table, time: str, by: Sequence[str]) -> None:
 def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
     """Chains, steps and values of a table, and the commands for it. given: for these."""
     arranged, series = _arranged(table, roles), table.frame[roles.value or ""]
-    step, gaps, notes = _step(arranged)
+    step, gaps = arranged.usual_step or (None, 0)
+    has_none = step is None and arranged.grid.pairs[0] and arranged.columns.order is not None
+    notes = ["no common step: neighbours count as one step apart"] if has_none else []
     counts = value_cells(series).drop_nulls().value_counts(sort=True, name=" count")
     values = {str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()}
     notes += _value_notes(series, counts[series.name].head(_LOOKED_AT), table)
@@ -439,6 +436,10 @@ def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
     for name in fewer:
         said = f"{len(counts):,} values are many: --{name} makes fewer; change it to fit"
         notes.append(as_called(said))
+    if given["private_list"] is None and (mark := _only_mark(table, roles)):
+        roles = roles._replace(private=mark)
+        instead = f"replace --private {mark} by --private-list FILE"
+        notes.append(as_called(f"if {mark} does not mark what is private, {instead}"))
     if given["private_list"] is None and roles.private is None:
         given["private_list"] = "PRIVATE_LIST"
         keys = [", ".join([*roles.by, *end]) for end in ([str(roles.order)], ["from", "to"], [])]
@@ -465,6 +466,17 @@ def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
     )
 
 
+def _only_mark(table: _Table, roles: Roles) -> str | None:
+    """The column that may say which records are private: the only one of true and false left."""
+    used = (roles.value, *roles.by, roles.order)
+    marks = [
+        one.name
+        for one in table.columns.values()
+        if one.kind == "true and false" and one.name not in used
+    ]
+    return marks[0] if len(marks) == 1 and roles.private is None else None
+
+
 def _asked(roles: Roles, step: Step | None, private_list: Any) -> dict[str, Any]:
     by = list(roles.by)
     return {
@@ -476,37 +488,6 @@ def _asked(roles: Roles, step: Step | None, private_list: Any) -> dict[str, Any]
         "private_list": private_list and str(private_list),
         "step": None if step is None else step.text,
     }
-
-
-def _step(arranged: Arranged) -> tuple[Step | None, int, list[str]]:
-    """The step on whose grid most rows follow each other, its gaps, and a note if there is none."""
-    chains, name = arranged.chains, arranged.columns.order
-    between = inside_chains(np.diff(chains.order.astype(np.int64)), chains.starts)
-    if name is None or not len(between):
-        return None, 0, []
-    column = OrderColumn(name, arranged.order_type)
-    names = RowNames(arranged.frame, arranged.columns.by, [name], arranged.rows)
-    for step in _likely_steps(between, timed=column.timed):
-        with suppress(InputError):  # rows that do not lie on its grid
-            grid = grid_of(chains.order, chains.starts, column, step, names)
-            pairs, linked = grid.pairs
-            if grid.steps is not None and 2 * linked >= pairs:
-                apart = inside_chains(np.diff(grid.steps), chains.starts)
-                return step, int((apart - 1).sum()), []
-    return None, 0, ["no common step: neighbours count as one step apart"]
-
-
-def _likely_steps(between: Integers, *, timed: bool) -> list[Step]:
-    """Steps that are about as long as the most common distance of neighbours."""
-    distances, counts = np.unique(between, return_counts=True)
-    usual = int(distances[counts.argmax()])
-    if not timed:
-        return [Step.parsed(usual), Step.parsed(int(np.gcd.reduce(distances)))]
-    known = [Step.parsed(text) for text in _STEPS]
-    units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
-    whole = [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0]
-    near = [step for step in known if 0.9 * step.length <= usual <= 1.15 * step.length]
-    return near + [Step.parsed(text) for text in whole[:1]]
 
 
 def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:

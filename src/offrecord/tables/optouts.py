@@ -80,6 +80,16 @@ class OptOuts:
         after = f" that the table does not have; no opt-out may be lost{hint}"
         raise self._names().error(~found, Check.LIST_FOUND, (f"{LIST} names ", self.thing, after))
 
+    def strangers(self, known: Mask) -> list[str]:
+        """A warning of rows that name no chain of the table, if any do. known: (l,) those that do.
+
+        A list may be about several tables, so a reference need not have all of its chains.
+        """
+        if known.all():
+            return []
+        said = (f"{LIST} names ", self.thing, " of chains that the table does not have")
+        return [str(self._names().error(~known, Check.LIST_FOUND, said))]
+
     def named_in(self, arranged: Arranged, step: Step | None) -> Named:
         """What it names in some chains; InputError for cells that name nothing."""
         low, high = self._bounds(arranged)
@@ -229,6 +239,9 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
         check_columns([order], listed, LIST)
     except InputError as error:
         whole = "; a list of whole chains has the --by columns alone" if by else ""
+        others = [name for name in listed if name not in (*by, columns.value)]
+        if columns.order is None and len(others) == 1:
+            whole += f"; if {others[0]!r} orders the rows of the table, give --order {others[0]}"
         raise InputError(f"{error}{whole}") from None
     return "records"
 

@@ -67,18 +67,19 @@ def fit(frame: Native, options: FitOptions) -> Fit:
             "--fit-distance is about private records: give --private or --private-list, or leave it"
             " out"
         )
-    table = _read(frame, options)
+    table, strangers = _read(frame, options)
     found = _learned(table, options, options.epsilons, options.table)[1]
     if options.key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(options.key_file)))
     grid = table.arranged.grid
-    found = found.with_warnings(*table.arranged.warnings, *filter(None, [sparse(*grid.pairs)]))
+    said = [*strangers, *table.arranged.warnings, sparse(*grid.pairs)]
+    found = found.with_warnings(*filter(None, said))
     advise(found.warnings)
     return found
 
 
-def _read(frame: Native, options: FitOptions) -> Table:
-    """Reference data, all of their chains."""
+def _read(frame: Native, options: FitOptions) -> tuple[Table, list[str]]:
+    """Reference data, all of their chains, and what to be warned of in the private list."""
     private = options.private
     step = None if options.step is None else Step.parsed(options.step)
     columns = Columns.named(options.value, options.order, options.by, options.single_chain)
@@ -93,7 +94,7 @@ def _read(frame: Native, options: FitOptions) -> Table:
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
         held = table.private
         optouts.check_found(held.found | ~held.known, stepped=step is not None)
-    return table
+    return table, [] if optouts is None else optouts.strangers(table.private.known)
 
 
 def fit_table(table: Table, given: Given) -> tuple[Table, Fit]:
@@ -137,12 +138,14 @@ def _learned(
         say(_values_of(reference, alphabet, distance))
     phase = None if how.phase == "none" else how.phase
     kinds = [one for one in PLACE_COUNTS if phase == one or arranged.has_phase(one)]
+    clocks = {one: arranged.phases(one, arranged.zone) for one in kinds}
+    _check_step(arranged)
     found = fit_chains(
         reference.chains,
         alphabet.labels,
         chain_order=how.chain_order,
         phase=phase,
-        clocks={one: arranged.phases(one, arranged.zone) for one in kinds},
+        clocks=clocks,
         zone=arranged.zone,
         coverage=how.coverage or COVERAGE,
         epsilons=tuple(epsilons),
@@ -150,9 +153,34 @@ def _learned(
     )
     if merged:
         found = found.with_warnings(f"{many(merged, 'rare value')} became one, {alphabet.others!r}")
+    if _is_constant(reference):
+        found = found.with_warnings(
+            f"{arranged.columns.value} never changes within a chain: a release would leave out"
+            " whole chains, or nothing can be hidden"
+        )
     if table.chains.count > 1 and arranged.columns.order is not None:
         found = _with_dependence(found, reference)
     return table, found
+
+
+def _check_step(arranged: Arranged) -> None:
+    """InputError for a step by which no row follows another, with one by which most do."""
+    pairs, linked = arranged.grid.pairs
+    if arranged.step is None or linked or not pairs:
+        return
+    usual = arranged.usual_step
+    if usual is not None:
+        text = usual[0].text
+        raise InputError(
+            f"no 2 rows stand one step of --step {arranged.step.text} apart, so there is nothing to"
+            f" learn from: most rows are {text} apart: take --step {text}"
+        )
+
+
+def _is_constant(reference: Reference) -> bool:
+    """Whether no chain ever changes its value."""
+    counts = reference.counts(1)[0]
+    return bool(counts.sum() == np.trace(counts))
 
 
 def _labelled(

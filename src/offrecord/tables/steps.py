@@ -66,6 +66,14 @@ class Step:
         unit = {"number": 1, "time": 1, "days": clock.DAY, "months": 28 * clock.DAY}[self.kind]
         return self.size * unit
 
+    def thinning(self, column: str) -> str:
+        """A line of Python that leaves the rows of a table that stand on whole steps."""
+        cells = f'pl.col("{column}")'
+        whole = f"{cells} % {self.size} == 0"
+        if self.timed:  # polars calls a minute m
+            whole = f'{cells} == {cells}.dt.truncate("{self.text.replace("min", "m")}")'
+        return f"table.filter({whole})"
+
     def same(self, other: Step, zone: str | None) -> bool:
         """Both are as long: 60m is 1h, and 24h is 1d unless clocks may be changed in the zone."""
         apart = (self.kind, self.size) != (other.kind, other.size)

@@ -25,6 +25,7 @@ from offrecord.models.file import Model
 from offrecord.models.members import Places
 from offrecord.models.records import Chains
 from offrecord.tables.chains import Columns, order_warnings
+from offrecord.tables.grid import Spacing
 from offrecord.tables.growing import Before, open_ended
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Table
@@ -123,7 +124,7 @@ class Survey:
     records_digest: NDArray[np.uint64]  # the same, whatever the name of the data set
     known_digest: NDArray[np.uint64]
     spread: tuple[int, int] | None  # without a step, least and most time between rows
-    spacings: list[tuple[float, int]]  # without a step, median distances in parts, and of how many
+    spacings: list[Spacing]  # of parts, without a step
     names_are_integers: tuple[bool, ...]  # of all chains, column by column of their names
     names_are_text: tuple[bool, ...]  # as they came
     order_type: pl.DataType
@@ -154,7 +155,7 @@ class Survey:
         if not self.spacings:
             return None
         # of a table in parts, about the median
-        medians, weights = np.array(sorted(self.spacings)).T
+        medians, weights, _ = np.array(sorted(self.spacings)).T
         median = float(medians[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
         return median / 1e9 if self.is_timed else median
 
@@ -191,7 +192,7 @@ class Survey:
 
     def warnings(self, columns: Columns, step: Step | None) -> list[str]:
         """What a person should know about the order of records."""
-        return order_warnings(columns, step, self.beside, self.spread)
+        return order_warnings(columns, step, self.beside, self.spread, self.spacings)
 
     def published_positions(self) -> list[list[Any]]:
         """The keys of private records, sorted; chain names as whole numbers only where all are."""

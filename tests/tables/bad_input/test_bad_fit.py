@@ -1,6 +1,7 @@
 """What no model can be learned from, and which values one is learned from."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 import offrecord as off
 from good_command import FIT, ROWS
+from offrecord.tables.steps import Step
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,44 @@ def test_fit(desk, changed, said):
 
 def test_fit_needs_neighbours(desk):
     table = desk.write("apart.parquet", hour=[1, 3, 5, 7] * 2)
+    desk.fails(desk.fit(table, step=1), "one step of --step 1 apart", "learn", "take --step 2")
+    table = desk.write("alone.parquet", hour=[1, 3, 8, 20] * 2)
     desk.fails(desk.fit(table, step=1), "one step apart", "learn")
+
+
+def test_rows_nearer_than_a_step_can_be_thinned(desk):
+    """The line in the error leaves rows that the step fits."""
+    times = [datetime(2026, 1, 1) + timedelta(minutes=5 * at) for at in range(96)]
+    table = pl.DataFrame({"time": times, "state": [0, 0, 0, 1] * 24})
+    table.write_parquet("fine.parquet")
+    how = {"order": "time", "by": None, "single_chain": True}
+    code, _, said = desk.run(*desk.fit("fine.parquet", step="1h", **how))
+    assert code == 2
+    line = 'table.filter(pl.col("time") == pl.col("time").dt.truncate("1h"))'
+    assert f"to keep a row every 1h: {line}" in said
+    code, _, said = desk.run(*desk.fit("fine.parquet", step="5m", phase="hour", **how))
+    assert code == 2
+    assert f"to keep a row every 1h: {line}" in said
+    assert len(table.filter(pl.col("time") == pl.col("time").dt.truncate("1h"))) == 8
+    assert Step.parsed("15min").thinning("t").endswith('truncate("15m"))')
+    assert Step.parsed(10).thinning("t") == 'table.filter(pl.col("t") % 10 == 0)'
+
+
+def test_fit_warns_of_listed_chains_that_the_table_lacks(desk):
+    table = desk.write(
+        "more.parquet", {"room": ["a"] * 40, "hour": range(40), "state": [0, 1] * 20}
+    )
+    desk.write("keys.csv", {"room": ["lobby", "b"], "hour": [2, 3]})
+    code, _, said = desk.run(*desk.fit(table, private_list="keys.csv"))
+    assert code == 0
+    assert "names 2 records of chains that the table does not have: room 'lobby'" in said
+
+
+def test_fit_warns_of_values_that_never_change(desk):
+    said = "state never changes within a chain"
+    table = desk.write("wards.parquet", state=[0] * 4 + [1] * 4)
+    assert said in desk.run(*desk.fit(table))[2]
+    assert said not in desk.run(*desk.fit(desk.table, output="other.json"))[2]
 
 
 MANY = {
