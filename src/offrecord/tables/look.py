@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError, as_called
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.column_names import SEPARATORS, check_columns, listed, step_columns
@@ -80,6 +80,17 @@ class Column(NamedTuple):
         return not {word.lower() for word in words}.isdisjoint(_WORDS[role].split())
 
     @property
+    def words(self) -> str:
+        """Its role, and what it holds."""
+        empty = f", {self.empty:,} empty" if self.empty else ""
+        return f"{self.role or 'not used'}: {self.kind}, {self.distinct:,} different{empty}"
+
+    @property
+    def is_mark(self) -> bool:
+        """Whether all of its cells are true or false."""
+        return self.kind == "true and false"
+
+    @property
     def may_order(self) -> bool:
         """Times may order records, and so may whole numbers that are called so."""
         named = self.sounds("order") and not self.sounds("by")
@@ -95,6 +106,12 @@ class Roles(NamedTuple):
     by: tuple[str, ...] = ()
     private: str | None = None
     time: str | None = None
+
+    def shown(self, columns: Mapping[str, Column]) -> list[Column]:
+        """Columns with their roles."""
+        roles = {name: role for role, name in self._asdict().items() if isinstance(name, str)}
+        roles |= dict.fromkeys(self.by, "by")
+        return [column._replace(role=roles.get(name)) for name, column in columns.items()]
 
 
 @dataclass(frozen=True)
@@ -125,20 +142,18 @@ class Look:
         return asdict(self) | {"columns": [column._asdict() for column in self.columns]}
 
     def __str__(self) -> str:
-        lines = [("table", f"{self.table}: {many(self.rows, 'row')}, {self.kind}")]
-        for one in self.columns:
-            empty = f", {one.empty:,} empty" if one.empty else ""
-            said = f"{one.role or 'not used'}: {one.kind}, {one.distinct:,} different{empty}"
-            lines.append((one.name, said))
-        shortest, median, longest = self.lengths
-        rows = f"{shortest:,} to {longest:,} rows, median {median:,}"
-        lines.append(("chains", f"{self.chains:,} of {rows}"))
-        gaps = many(self.gaps, "step") + " without a row"
-        lines.append(("step", "none" if self.step is None else f"{self.step}, {gaps}"))
-        shown = [f"{value}: {count:,}" for value, count in self.values.items()]
-        lines.append(("values", ", ".join(shown[:_SHOWN]) + ", …" * (len(shown) > _SHOWN)))
         notes = [f"note: {note}" for note in self.notes]
-        return "\n".join([aligned(lines), "", *notes, "", self.fit, "", self.redact])
+        return "\n".join([aligned([*self._lines()]), "", *notes, "", self.fit, "", self.redact])
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield "table", f"{self.table}: {many(self.rows, 'row')}, {self.kind}"
+        yield from ((column.name, column.words) for column in self.columns)
+        shortest, median, longest = self.lengths
+        yield "chains", f"{self.chains:,} of {shortest:,} to {longest:,} rows, median {median:,}"
+        gaps = many(self.gaps, "step") + " without a row"
+        yield "step", "none" if self.step is None else f"{self.step}, {gaps}"
+        shown = [f"{value}: {count:,}" for value, count in self.values.items()]
+        yield "values", ", ".join(shown[:_SHOWN]) + ", …" * (len(shown) > _SHOWN)
 
 
 def look(
@@ -241,34 +256,48 @@ class _Table:
 
     def command(self, verb: str, options: dict[str, Any]) -> str:
         """A call of `fit` or `redact`: in Python, or in a shell for a file."""
-        given = {name: one for name, one in options.items() if one is not None}
+        given = _given(options)
         if self.kind == "frame":
             words = [f"{name}={one!r}" for name, one in given.items()]
             made, model = ("model", "") if verb == "fit" else ("release", ", model=model")
             return f"{made} = off.{verb}(table, {', '.join(words)}{model})"
-        given |= {name: one for name, one in asdict(self.said).items() if one is not None}
+        given |= _given(asdict(self.said))
         model = f"{self.stem}.model.json"
         released = {"model": model, "output": f"{self.stem}-released.{self.kind}"}
         words = ["offrecord", verb, self.name]
         for name, one in (given | ({"output": model} if verb == "fit" else released)).items():
-            text = ",".join(map(str, one)) if isinstance(one, list) else str(one)
-            words += [f"--{name.replace('_', '-')}", *([] if one is True else [text])]
+            words += _flag(name, one)
         return shlex.join(words)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in options.items() if one is not None}
+
+
+def _flag(name: str, one: Any) -> list[str]:
+    text = ",".join(map(str, one)) if isinstance(one, list) else str(one)
+    return [f"--{name.replace('_', '-')}", *([] if one is True else [text])]
 
 
 # ---- columns and their roles
 
 
 def _described(series: pl.Series) -> Column:
-    cells, form = series.drop_nulls(), None
+    cells = series.drop_nulls()
     if isinstance(cells.dtype, (pl.Categorical, pl.Enum, pl.String)):
         cells = _typed(cells.cast(pl.String).unique(maintain_order=True))
     kind = _kind_of(cells.dtype)
-    if kind == "text" and len(cells) and re.fullmatch(r"\d+[/. -]\w+[/. -]\d+.*", cells[0]):
-        times = ((form, cells.str.to_datetime(form, strict=False)) for form in _DATES)
-        form = next((form for form, read in times if not read.null_count()), None)
+    form = _date_form(cells) if kind == "text" else None
     distinct = 0 if kind == "other" else cells.n_unique()
     return Column(series.name, "dates" if form else kind, distinct, series.null_count(), form)
+
+
+def _date_form(cells: pl.Series) -> str | None:
+    """The form of text that is all dates, but not in ISO form."""
+    if not len(cells) or not re.fullmatch(r"\d+[/. -]\w+[/. -]\d+.*", cells[0]):
+        return None
+    times = ((form, cells.str.to_datetime(form, strict=False)) for form in _DATES)
+    return next((form for form, read in times if not read.null_count()), None)
 
 
 def _kind_of(kind: pl.DataType) -> str:
@@ -315,8 +344,7 @@ def _roles(table: _Table, known: Roles) -> Roles:
     columns = table.columns
     if known.order is None:
         _check_wide(table)
-    is_log = {_CASE, _EVENT} <= columns.keys() and known.by in ((), (_CASE,))
-    if is_log and not known.value:
+    if {_CASE, _EVENT} <= columns.keys() and known.by in ((), (_CASE,)) and not known.value:
         time = _TIMESTAMP if _TIMESTAMP in columns and not known.order else None
         return Roles(_EVENT, known.order or ROW, (_CASE,), known.private, time)
     marks = [one.name for one in columns.values() if one.distinct <= 2 and one.sounds("private")]
@@ -325,14 +353,20 @@ def _roles(table: _Table, known: Roles) -> Roles:
     # times before numbers: they show gaps, and which hour or month it is
     times = sorted((one for one in free if one.may_order), key=lambda one: "number" in one.kind)
     orders = [one.name for one in times] if known.order is None else [known.order]
-    sets = _chain_columns(table, known, free)
-    tried = [(one, by) for one in orders for by in sets if one != ROW]
-    # an order value comes once in a chain, but for the hour that clocks show twice in autumn
-    keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(table.frame, *key))
-    order, by = next(keys, (known.order or ROW, sets[0]))
-    time = times[0].name if times and order == ROW and known.order is None else None
+    order, by = _key(table.frame, orders, _chain_columns(table, known, free), known.order or ROW)
+    time = orders[0] if orders and order == ROW and known.order is None else None
     roles = known._replace(order=order, by=tuple(by), time=time)
     return roles._replace(value=known.value or _value_column(table.frame, free, roles))
+
+
+def _key(
+    frame: pl.DataFrame, orders: Sequence[str], sets: Sequence[Sequence[str]], otherwise: str
+) -> tuple[str, Sequence[str]]:
+    """What orders rows and names chains, the first that tells all rows apart."""
+    tried = [(order, by) for order in orders for by in sets if order != ROW]
+    # an order value comes once in a chain, but for the hour that clocks show twice in autumn
+    keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(frame, *key))
+    return next(keys, (otherwise, sets[0]))
 
 
 def _chain_columns(table: _Table, known: Roles, free: Sequence[Column]) -> list[Sequence[str]]:
@@ -370,13 +404,18 @@ def _value_column(frame: pl.DataFrame, free: Sequence[Column], roles: Roles) -> 
     kinds, used = ("text", "whole numbers", "numbers", "true and false"), (*roles.by, *roles[1:])
     some = [one for one in free if one.name not in used and one.kind in kinds and one.distinct > 1]
     if roles.by and len(some) > 1:
-        counts = frame.group_by(roles.by).agg(pl.col(one.name).n_unique() for one in some)
-        some = [one for one in some if counts.select(pl.col(one.name).max() > 1).item()] or some
+        some = _changing(frame, roles.by, some) or some
     some = [one for one in some if one.distinct <= MAX_VALUES or "number" in one.kind]
     if not some:
         names = listed(frame.columns)
         raise InputError(f"no column seems to hold values; name it with --value: {names}")
     return min(some, key=lambda one: (not one.sounds("value"), one.distinct > MAX_VALUES)).name
+
+
+def _changing(frame: pl.DataFrame, by: Sequence[str], some: Sequence[Column]) -> list[Column]:
+    """The columns that change within some chain."""
+    counts = frame.group_by(by).agg(pl.col(one.name).n_unique() for one in some)
+    return [one for one in some if counts.select(pl.col(one.name).max() > 1).item()]
 
 
 def _arranged(table: _Table, roles: Roles) -> Arranged:
@@ -427,54 +466,55 @@ def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
     """Chains, steps and values of a table, and the commands for it. given: for these."""
     arranged, series = _arranged(table, roles), table.frame[roles.value or ""]
     step, gaps = arranged.usual_step or (None, 0)
-    has_none = step is None and arranged.grid.pairs[0] and arranged.columns.order is not None
-    notes = ["no common step: neighbours count as one step apart"] if has_none else []
     counts = value_cells(series).drop_nulls().value_counts(sort=True, name=" count")
-    values = {str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()}
-    notes += _value_notes(series, counts[series.name].head(_LOOKED_AT), table)
     fewer = _fewer_values(arranged, table.columns[series.name])
-    for name in fewer:
-        said = f"{len(counts):,} values are many: --{name} makes fewer; change it to fit"
-        notes.append(as_called(said))
-    if given["private_list"] is None and (mark := _only_mark(table, roles)):
-        roles = roles._replace(private=mark)
-        instead = f"replace --private {mark} by --private-list FILE"
-        notes.append(as_called(f"if {mark} does not mark what is private, {instead}"))
-    if given["private_list"] is None and roles.private is None:
-        given["private_list"] = "PRIVATE_LIST"
-        keys = [", ".join([*roles.by, *end]) for end in ([str(roles.order)], ["from", "to"], [])]
-        notes.append(f"PRIVATE_LIST has columns {' or '.join(filter(None, keys))}: what is private")
-    asked = _asked(roles, step, given["private_list"])
+    notes = [
+        *_step_notes(arranged, step),
+        *_value_notes(series, counts[series.name].head(_LOOKED_AT), table),
+        *(
+            as_called(f"{len(counts):,} values are many: --{name} makes fewer; change it to fit")
+            for name in fewer
+        ),
+    ]
+    roles, private_list, note = _private(table, roles, given["private_list"])
+    asked = _asked(roles, step, private_list)
     budget = {"epsilon": "EPSILON" if given["epsilon"] is None else given["epsilon"]}
     dataset = {"dataset": given["dataset"] or "DATASET"}
-    shown = {name: role for role, name in roles._asdict().items() if isinstance(name, str)}
-    shown |= dict.fromkeys(roles.by, "by")
     lengths = np.diff(arranged.chains.starts)
     return Look(
         table=table.name,
         rows=len(series),
         kind=_kind(arranged, step, roles),
-        columns=[column._replace(role=shown.get(name)) for name, column in table.columns.items()],
+        columns=roles.shown(table.columns),
         chains=len(lengths),
         lengths=np.quantile(lengths, (0, 0.5, 1)).astype(int).tolist(),
         step=None if step is None else step.text,
         gaps=gaps,
-        values=values,
-        notes=notes,
+        values={str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()},
+        notes=[*notes, *note],
         fit=table.command("fit", asked | fewer),
         redact=table.command("redact", asked | budget | dataset),
     )
 
 
-def _only_mark(table: _Table, roles: Roles) -> str | None:
-    """The column that may say which records are private: the only one of true and false left."""
+def _private(table: _Table, roles: Roles, listed: Any) -> tuple[Roles, Any, list[str]]:
+    """Roles and private list as far as they are known, else the likeliest of them with a note."""
+    if listed is not None or roles.private is not None:
+        return roles, listed, []
     used = (roles.value, *roles.by, roles.order)
-    marks = [
-        one.name
-        for one in table.columns.values()
-        if one.kind == "true and false" and one.name not in used
-    ]
-    return marks[0] if len(marks) == 1 and roles.private is None else None
+    marks = [name for name, one in table.columns.items() if one.is_mark and name not in used]
+    if len(marks) == 1:
+        instead = f"replace --private {marks[0]} by --private-list FILE"
+        note = as_called(f"if {marks[0]} does not mark what is private, {instead}")
+        return roles._replace(private=marks[0]), None, [note]
+    keys = [", ".join([*roles.by, *end]) for end in ([str(roles.order)], ["from", "to"], [])]
+    note = f"PRIVATE_LIST has columns {' or '.join(filter(None, keys))}: what is private"
+    return roles, "PRIVATE_LIST", [note]
+
+
+def _step_notes(arranged: Arranged, step: Step | None) -> list[str]:
+    has_none = step is None and arranged.grid.pairs[0] and arranged.columns.order is not None
+    return ["no common step: neighbours count as one step apart"] if has_none else []
 
 
 def _asked(roles: Roles, step: Step | None, private_list: Any) -> dict[str, Any]:
@@ -505,24 +545,33 @@ def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:
 
 def _value_notes(series: pl.Series, values: pl.Series, table: _Table) -> list[str]:
     """What may be wrong with values, most common first, and the line that mends it."""
-    numbers = values.cast(pl.Float64, strict=False).to_list()
-    codes = _missing_codes([one for one in numbers if one is not None])
-    said, common, change = [], dict[str, Any](), dict[Any, Any]()
-    for value, number in zip(values.to_list(), numbers, strict=True):
-        first = common.setdefault(" ".join(str(value).casefold().split()), value)
-        if number in codes or str(value).lower() in codes:
-            said.append(f"{value!r} may mean that a value is missing")
-            change[value] = None
-        elif first != value:
-            said.append(f"{value!r} and {first!r} differ by case or blanks only")
-            change[value] = first
-    if not said:
+    change = dict(_odd_values(values))
+    if not change:
         return []
+    said = [
+        f"{value!r} may mean that a value is missing"
+        if first is None
+        else f"{value!r} and {first!r} differ by case or blanks only"
+        for value, first in change.items()
+    ]
     cells = f"pl.col({_text(series.name)})"
     cells += ".str.strip_chars()" if series.dtype == pl.String else ""
     news = _text([*change.values()]).replace("null", "None")
     mended = table.mended(f".with_columns({cells}.replace({_text([*change])}, {news}))")
     return [f"{'; '.join(said)}; if so: {mended}"]
+
+
+def _odd_values(values: pl.Series) -> Iterator[tuple[Any, Any]]:
+    """Values that are another one in other letters, or that may stand for none, with that."""
+    numbers = values.cast(pl.Float64, strict=False).to_list()
+    codes = _missing_codes([one for one in numbers if one is not None])
+    common: dict[str, Any] = {}
+    for value, number in zip(values.to_list(), numbers, strict=True):
+        first = common.setdefault(" ".join(str(value).casefold().split()), value)
+        if number in codes or str(value).lower() in codes:
+            yield value, None
+        elif first != value:
+            yield value, first
 
 
 def _missing_codes(numbers: Sequence[float]) -> set[Any]:
@@ -545,10 +594,15 @@ def _fewer_values(arranged: Arranged, column: Column) -> dict[str, Any]:
     if "number" not in column.kind or _are_codes(numbers):
         # merging learns from chains without a private record, so there must be some
         return {"merge": "rare"} if arranged.chains.count >= _FEW_CHAINS else {}
+    return {"bins": _cuts(numbers) or [0]}
+
+
+def _cuts(numbers: Floats) -> list[float]:
+    """The quartiles of numbers."""
     least, *parts = np.quantile(numbers, (0, 0.25, 0.5, 0.75))
     # three digits are enough, and say less about single records
     cuts = sorted({cut for part in parts if (cut := float(f"{part:.3g}")) > least})
-    return {"bins": [int(cut) if cut.is_integer() else cut for cut in cuts] or [0]}
+    return [int(cut) if cut.is_integer() else cut for cut in cuts]
 
 
 def _are_codes(numbers: Floats) -> bool:
@@ -556,10 +610,18 @@ def _are_codes(numbers: Floats) -> bool:
     values, ranks, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     if len(values) > _MOST_CODES or (values % 1).any():
         return False
-    # counts that rise and fall from one number to the next, by more than chance
+    # the next record, where it differs, is about as far away as any other
+    near, far = map(_mean_jump, (ranks, np.random.default_rng(0).permutation(ranks)))
+    return _is_rough(counts) and bool(near > _NEAR * far)
+
+
+def _is_rough(counts: Integers) -> bool:
+    """Whether counts rise and fall from one number to the next, by more than chance."""
     rises = np.diff(counts)[np.abs(np.diff(counts)) > 3 * np.sqrt(counts[1:] + counts[:-1])]
     turns = np.count_nonzero(np.diff(np.sign(rises)))
-    # the next record, where it differs, is about as far away as any other
-    drawn = np.random.default_rng(0).permutation(ranks)
-    near, far = (np.abs(one[one != 0]).mean() for one in (np.diff(ranks), np.diff(drawn)))
-    return bool(2 * turns >= max(len(rises), 4) and near > _NEAR * far)
+    return bool(2 * turns >= max(len(rises), 4))
+
+
+def _mean_jump(ranks: Integers) -> float:
+    jumps = np.diff(ranks)
+    return float(np.abs(jumps[jumps != 0]).mean())
