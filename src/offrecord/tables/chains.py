@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
-from offrecord.models.records import MISSING, UNKNOWN, Chains
+from offrecord.models.records import MISSING, UNKNOWN, Chains, Codes
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.cells import (
     blank_names,
@@ -256,11 +256,7 @@ def arrange(
         order = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
     grid = grid_of(order, starts, column, step, names)
     values, leaving = frame[columns.value], [*columns.by, *columns.ordering, *columns.keep]
-    if alphabet is None:
-        empty = value_cells(values).is_null().to_numpy()
-        codes = np.where(empty, np.int8(MISSING), np.int8(UNKNOWN))
-    else:
-        codes = alphabet.coded(values)
+    codes = _uncoded(values) if alphabet is None else alphabet.coded(values)
     return Arranged(
         columns=columns,
         frame=pl.DataFrame([plain(frame[name]) for name in leaving]),
@@ -275,6 +271,12 @@ def arrange(
         rows=rows,
         unlabelled=values if alphabet is None else None,
     )
+
+
+def _uncoded(values: pl.Series) -> Codes:
+    """(n,) codes of values that have no labels yet: which of them are missing."""
+    empty = value_cells(values).is_null().to_numpy()
+    return np.where(empty, np.int8(MISSING), np.int8(UNKNOWN))
 
 
 def _must_be_filled(columns: Columns, private: str | None) -> dict[str, str]:

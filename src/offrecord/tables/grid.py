@@ -134,29 +134,37 @@ def _counted(
 ) -> tuple[Integers, Integers]:
     """(n,) each row's distance from the first of its chain in steps, and how far off the grid."""
     _check_kind(column, step)
-    short = (
-        f"--step {step.text} is too short for column {column.name!r}: it makes more steps than can"
-        " be counted"
-    )
     first = np.repeat(order[starts[:-1]], np.diff(starts))
     if int((order.astype(np.int64) - first.astype(np.int64)).min()) < 0:  # beyond 64 bits
-        raise InputError(short)
+        raise _too_short(step, column)
     steps, off = step.counted(first, order, column.zone)
     far = 4 * off > step.length
     if far.any():
-        fits = f"--step {step.text} does not fit column {column.name!r}: "
-        lying = " lying over a quarter step off the grid that the first row of the chain begins"
-        if 2 * np.median(_distances(order, starts)) <= step.length:
-            lying += f" (to keep a row every {step.text}: {step.thinning(str(column.name))})"
-        raise names.error(far, Check.ON_GRID, (fits, "row", lying))
+        is_dense = 2 * np.median(_distances(order, starts)) <= step.length
+        raise names.error(far, Check.ON_GRID, _off_grid(step, column, is_dense=bool(is_dense)))
     if (int(steps.max()) + 2) * len(starts) >= 2**62:  # chain and place must fit into one number
-        raise InputError(short)
+        raise _too_short(step, column)
     same = marked_inside(steps[1:] == steps[:-1], starts)
     if same.any():
         long = f"--step {step.text} is too long for column {column.name!r}: "
         said = (long, "row", " on the same step as another of the chain")
         raise names.error(_both(same), Check.ONE_A_STEP, said)
     return steps, off
+
+
+def _too_short(step: Step, column: OrderColumn) -> InputError:
+    return InputError(
+        f"--step {step.text} is too short for column {column.name!r}: it makes more steps than can"
+        " be counted"
+    )
+
+
+def _off_grid(step: Step, column: OrderColumn, *, is_dense: bool) -> tuple[str, str, str]:
+    """What is said of rows off the grid. is_dense: most rows follow within half a step."""
+    lying = " lying over a quarter step off the grid that the first row of the chain begins"
+    if is_dense:
+        lying += f" (to keep a row every {step.text}: {step.thinning(str(column.name))})"
+    return f"--step {step.text} does not fit column {column.name!r}: ", "row", lying
 
 
 def _spacing(order: NDArray[Any], starts: Integers) -> Spacing | None:
@@ -205,8 +213,14 @@ def _likely_steps(between: Integers, *, timed: bool) -> list[Step]:
     usual = int(distances[counts.argmax()])
     if not timed:
         return [Step.parsed(usual), Step.parsed(int(np.gcd.reduce(distances)))]
-    known = [Step.parsed(text) for text in _STEPS]
-    units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
-    whole = [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0]
+    known = map(Step.parsed, _STEPS)
     near = [step for step in known if 0.9 * step.length <= usual <= 1.15 * step.length]
-    return near + [Step.parsed(text) for text in whole[:1]]
+    return [*near, _exactly(usual)]
+
+
+def _exactly(length: int) -> Step:
+    """A step of so many nanoseconds, in the largest unit that fits."""
+    units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
+    return next(
+        Step.parsed(f"{length // units[one]}{one}") for one in units if not length % units[one]
+    )

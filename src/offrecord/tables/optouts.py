@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import time
 from typing import NamedTuple
@@ -194,22 +194,15 @@ class OptOuts:
         return numbers.to_numpy()
 
     def _times(self, cells: pl.Series, kind: pl.DataType) -> NDArray[np.int64]:
-        name, ranged, is_day = cells.name, self.form == "ranges", kind == pl.Date
+        ranged, is_day = self.form == "ranges", kind == pl.Date
         times = _read_times(cells)
         if is_day and isinstance(times.dtype, pl.Datetime) and _is_midnight(times):
             times = times.dt.date()
-        bare = isinstance(kind, pl.Datetime) and kind.time_zone is None
-        if times.dtype == pl.Date and ranged and bare:
+        if times.dtype == pl.Date and ranged and _is_bare(kind):
             times = times.cast(pl.Datetime("us"))  # a day begins at midnight
-        if (times.dtype == pl.Date) != is_day:
-            here, there = ("days", "times") if is_day else ("times", "days")
-            when = "" if is_day or bare else ", and in which zone days begin is not known"
-            raise InputError(
-                f"column {name!r} holds {there} in {LIST}, but the table's records have"
-                f" {here}{when}: give {here}"
-            )
+        _check_days(times, kind)
         _check_zone(times, kind)
-        if name == TO and ranged and self.days and not is_day:
+        if cells.name == TO and ranged and self.days and not is_day:
             return nanoseconds(times.dt.offset_by("1d")) - 1
         return nanoseconds(times)
 
@@ -219,13 +212,9 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
     by, order = columns.by, columns.order or ROW
     check_columns(by, listed, LIST)
     ends = {FROM, TO} & ({*listed} - {*by})
-    if len(ends) == 2 and order in listed:
-        other = "rename the order column, or " if order in ends else ""
-        raise InputError(
-            f"{LIST} has the columns {FROM!r} and {TO!r} of ranges, and {order!r} of records: it"
-            " may name either" + (f"; {other}leave {TO!r} out" if other else ", leave one out")
-        )
     if len(ends) == 2:
+        if order in listed:
+            raise _named_twice(order)
         return "ranges"
     if by and {*listed} == {*by}:
         return "chains"
@@ -238,12 +227,27 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
     try:
         check_columns([order], listed, LIST)
     except InputError as error:
-        whole = "; a list of whole chains has the --by columns alone" if by else ""
-        others = [name for name in listed if name not in (*by, columns.value)]
-        if columns.order is None and len(others) == 1:
-            whole += f"; if {others[0]!r} orders the rows of the table, give --order {others[0]}"
-        raise InputError(f"{error}{whole}") from None
+        raise InputError("; ".join([str(error), *_order_remedies(listed, columns)])) from None
     return "records"
+
+
+def _named_twice(order: str) -> InputError:
+    instead = ", leave one out"
+    if order in (FROM, TO):
+        instead = f"; rename the order column, or leave {TO!r} out"
+    return InputError(
+        f"{LIST} has the columns {FROM!r} and {TO!r} of ranges, and {order!r} of records: it may"
+        f" name either{instead}"
+    )
+
+
+def _order_remedies(listed: Sequence[str], columns: Columns) -> Iterator[str]:
+    """What helps where a list lacks the column that orders records."""
+    if columns.by:
+        yield "a list of whole chains has the --by columns alone"
+    others = [name for name in listed if name not in (*columns.by, columns.value)]
+    if columns.order is None and len(others) == 1:
+        yield f"if {others[0]!r} orders the rows of the table, give --order {others[0]}"
 
 
 def are_days(series: pl.Series) -> bool:
@@ -287,6 +291,24 @@ def _read_times(series: pl.Series) -> pl.Series:
             " does"
         )
     return times
+
+
+def _is_bare(kind: pl.DataType) -> bool:
+    """Whether a type is that of times without a time zone."""
+    return isinstance(kind, pl.Datetime) and kind.time_zone is None
+
+
+def _check_days(times: pl.Series, kind: pl.DataType) -> None:
+    """InputError for days where the table has times, and the other way round."""
+    is_day = kind == pl.Date
+    if (times.dtype == pl.Date) == is_day:
+        return
+    here, there = ("days", "times") if is_day else ("times", "days")
+    when = "" if is_day or _is_bare(kind) else ", and in which zone days begin is not known"
+    raise InputError(
+        f"column {times.name!r} holds {there} in {LIST}, but the table's records have {here}{when}:"
+        f" give {here}"
+    )
 
 
 def _check_zone(times: pl.Series, kind: pl.DataType) -> None:

@@ -181,8 +181,7 @@ def check_parts(wrong: Sequence[WrongRows]) -> None:
     alike = [one for one in wrong if (one.check, one.column) == (first.check, first.column)]
     rows = pl.concat([one.rows for one in alike])
     keys = pl.concat([one.keys for one in alike]) if first.keys.width else first.keys
-    sorting = pl.DataFrame([rows.alias("0"), *(s.alias(str(i)) for i, s in enumerate(keys, 1))])
-    order = sorting.select(pl.arg_sort_by(sorting.columns, maintain_order=True)).to_series()
+    order = _order(rows, keys)
     merged = replace(
         first,
         rows=rows.gather(order),
@@ -190,3 +189,10 @@ def check_parts(wrong: Sequence[WrongRows]) -> None:
         more=sum(one.more for one in alike),
     )
     raise LocatedError(merged.headed())
+
+
+def _order(rows: pl.Series, keys: pl.DataFrame) -> pl.Series:
+    """The order of wrong rows by number, then by key."""
+    named = [rows.alias("0"), *(one.alias(str(at)) for at, one in enumerate(keys, 1))]
+    sorting = pl.DataFrame(named)
+    return sorting.select(pl.arg_sort_by(sorting.columns, maintain_order=True)).to_series()

@@ -4,7 +4,7 @@ records far from every one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,8 +137,7 @@ def _learned(
     if say is not None:  # before anything is learned, which may take minutes
         say(_values_of(reference, alphabet, distance))
     phase = None if how.phase == "none" else how.phase
-    kinds = [one for one in PLACE_COUNTS if phase == one or arranged.has_phase(one)]
-    clocks = {one: arranged.phases(one, arranged.zone) for one in kinds}
+    clocks = _clocks(arranged, phase)
     _check_step(arranged)
     found = fit_chains(
         reference.chains,
@@ -153,11 +152,7 @@ def _learned(
     )
     if merged:
         found = found.with_warnings(f"{many(merged, 'rare value')} became one, {alphabet.others!r}")
-    if _is_constant(reference):
-        found = found.with_warnings(
-            f"{arranged.columns.value} never changes within a chain: a release would leave out"
-            " whole chains, or nothing can be hidden"
-        )
+    found = found.with_warnings(*_constant(reference, arranged.columns.value))
     if table.chains.count > 1 and arranged.columns.order is not None:
         found = _with_dependence(found, reference)
     return table, found
@@ -177,10 +172,20 @@ def _check_step(arranged: Arranged) -> None:
         )
 
 
-def _is_constant(reference: Reference) -> bool:
-    """Whether no chain ever changes its value."""
+def _clocks(arranged: Arranged, phase: str | None) -> dict[str, Integers]:
+    """The phases of records, of each kind that is asked for or may make a difference."""
+    kinds = [one for one in PLACE_COUNTS if phase == one or arranged.has_phase(one)]
+    return {one: arranged.phases(one, arranged.zone) for one in kinds}
+
+
+def _constant(reference: Reference, value: str) -> Iterator[str]:
+    """A warning where no chain ever changes its value."""
     counts = reference.counts(1)[0]
-    return bool(counts.sum() == np.trace(counts))
+    if counts.sum() == np.trace(counts):
+        yield (
+            f"{value} never changes within a chain: a release would leave out whole chains, or"
+            " nothing can be hidden"
+        )
 
 
 def _labelled(

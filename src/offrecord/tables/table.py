@@ -115,6 +115,11 @@ class Table:
         return replace(self, coins=coins)
 
     @property
+    def all_read(self) -> Table:
+        """All that was read, with what was left out."""
+        return self.whole or self
+
+    @property
     def dropped(self) -> Dropped:
         """What was left out."""
         if self.whole is None or self.gone is None:
@@ -130,11 +135,6 @@ class Table:
     def names(self) -> pl.DataFrame:
         """The names of its chains, a row each."""
         return self.arranged.names[self.chains.starts[:-1]]
-
-    @property
-    def all_names(self) -> pl.DataFrame:
-        """Those of all chains that were read, with those that were left out."""
-        return (self.whole or self).names
 
     @property
     def chains(self) -> Chains:
@@ -159,11 +159,6 @@ class Table:
         touched = np.zeros(self.chains.count, dtype=bool)
         touched[self.private.chain] = True
         return touched
-
-    @property
-    def read_private(self) -> int:
-        """How many private records were read, those that were left out included."""
-        return (self.whole or self).private.count
 
     @property
     def partly_private(self) -> Mask:

@@ -62,16 +62,24 @@ def _check_markers(cells: pl.Series) -> None:
     values = cells.drop_nulls().unique()
     is_mark = values.str.to_lowercase().is_in(_MARKERS)
     marks, rest = values.filter(is_mark), values.filter(~is_mark)
-    if not len(marks) or not len(rest):
-        return
-    numbers = rest.cast(pl.Float64, strict=False).is_finite().fill_null(False).all()
-    if numbers or rest.str.to_lowercase().is_in(["true", "false"]).all():
-        others = "numbers" if numbers else "true and false"
+    others = _not_text(rest)
+    if len(marks) and len(rest) and others:
         raise InputError(
             f"value column {cells.name!r} holds {others}, but in"
             f" {cells.is_in(marks.implode()).sum()} cells {', '.join(marks.sort())}: empty them, a"
             " missing value is an empty cell"
         )
+
+
+def _not_text(values: pl.Series) -> str | None:
+    """What texts are, if they are not just text."""
+    if values.cast(pl.Float64, strict=False).is_finite().fill_null(False).all():
+        return "numbers"
+    return "true and false" if _are_truths(values) else None
+
+
+def _are_truths(values: pl.Series) -> bool:
+    return values.str.to_lowercase().is_in(["true", "false"]).all()
 
 
 # ---- codes
@@ -104,7 +112,7 @@ def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
 def _checked_family(labels: Sequence[Label]) -> str:
     if not 2 <= len(labels) <= MAX_VALUES:
         raise InputError(f"tables take models with 2 to {MAX_VALUES} values, got {len(labels)}")
-    if any(label == "" for label in labels):
+    if "" in labels:
         raise InputError(
             "the empty text cannot be a value: it is how a redaction is written; rename it"
         )
@@ -154,10 +162,7 @@ def _number_codes(cells: pl.Series, labels: Sequence[Label]) -> Codes:
     """(n,) which label each number or truth value is, anything for nulls; UNKNOWN for others."""
     cells = cells.cast(pl.UInt8) if cells.dtype == pl.Boolean else cells
     values = (cells.fill_null(0) if cells.null_count() else cells).to_numpy()
-    codes = {float(label): code for code, label in enumerate(labels)}
-    if cells.dtype.is_integer():  # large ones are not what they are as floats
-        whole = (label for label in labels if int(label) == label)
-        codes = {int(label): labels.index(label) for label in whole}
+    codes = _codes_of(labels, whole=cells.dtype.is_integer())
     if not codes:
         return np.full(len(values), UNKNOWN, dtype=np.int8)
     numbers = np.array(sorted(codes))
@@ -168,6 +173,13 @@ def _number_codes(cells: pl.Series, labels: Sequence[Label]) -> Codes:
         return _from_table(values, numbers, found)
     at = np.minimum(np.searchsorted(numbers, values), len(numbers) - 1)
     return np.where(numbers[at] == values, found[at], np.int8(UNKNOWN))
+
+
+def _codes_of(labels: Sequence[Label], *, whole: bool) -> dict[float, int]:
+    """Codes by label. whole: those of whole numbers alone, as such."""
+    if whole:  # large ones are not what they are as floats
+        return {int(label): at for at, label in enumerate(labels) if int(label) == label}
+    return {float(label): at for at, label in enumerate(labels)}
 
 
 def _from_table(values: NDArray[Any], numbers: NDArray[np.int64], codes: Codes) -> Codes:
@@ -250,8 +262,7 @@ def typed_text(values: pl.Series) -> pl.Series:
         return numbers
     if values.str.contains(f"^{_DECIMAL}$").all():
         return values.cast(pl.Float64).unique()
-    lower = values.str.to_lowercase()
-    return (lower == "true").unique() if lower.is_in(["true", "false"]).all() else values
+    return (values.str.to_lowercase() == "true").unique() if _are_truths(values) else values
 
 
 # ---- released

@@ -136,7 +136,7 @@ class _Memory(Engine):
             optouts.check_found(table.private.found, stepped=given.step is not None)
         if table.is_empty:
             raise nothing_left()
-        given.check_private(table.read_private)
+        given.check_private(table.all_read.private.count)
         return cls(given, reading, rows, table)
 
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:

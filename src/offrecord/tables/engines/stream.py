@@ -157,7 +157,7 @@ class _Stream(Engine):
                     table = self.reading.table(frame)
                     kept = None if table.is_empty else table.names
                     # Names alone, not the table: several parts wait here.
-                    return before + frame.height, (table.all_names, kept), work(table)
+                    return before + frame.height, (table.all_read.names, kept), work(table)
             except LocatedError as error:
                 return LocatedError(error.wrong.shifted(before))
 
