@@ -157,8 +157,7 @@ def _number_text(number: float) -> str:
 def _checked_bins(bins: Any) -> tuple[float, ...]:
     listed = list(bins) if isinstance(bins, Sequence) and not isinstance(bins, str) else [bins]
     for cut in listed:
-        number = isinstance(cut, (int, float)) and not isinstance(cut, bool)
-        if not number or not math.isfinite(cut) or abs(cut) >= 2**53:
+        if not _is_cut(cut):
             raise InputError(f"--bins must be numbers by comma, such as 0,1,3, got {cut!r}")
     if not 1 <= len(listed) < MAX_VALUES:
         raise InputError(f"--bins must be 1 to {MAX_VALUES - 1} numbers, got {len(listed)}")
@@ -166,6 +165,11 @@ def _checked_bins(bins: Any) -> tuple[float, ...]:
     if any(low >= high for low, high in pairwise(cuts)):
         raise InputError(f"--bins must rise, got {','.join(map(_number_text, cuts))}")
     return cuts
+
+
+def _is_cut(cut: Any) -> bool:
+    number = isinstance(cut, (int, float)) and not isinstance(cut, bool)
+    return number and math.isfinite(cut) and abs(cut) < 2**53
 
 
 def _cut(series: pl.Series, bins: Sequence[float]) -> Codes:
@@ -215,10 +219,7 @@ def _checked_merge(merge: Any) -> str | int:
 
 def _merged(series: pl.Series, how: str | int, where: str) -> tuple[tuple[str, ...], int]:
     """The labels that are left, OTHERS among them, and how many values became one."""
-    text = _plain_text(learned_cells(series)).drop_nulls()
-    counts = text.value_counts(name="count").sort(["count", text.name], descending=[True, False])
-    values = counts[text.name].to_list()
-    common = int((counts["count"] * RARE >= len(text)).sum())
+    values, common = _by_frequency(_plain_text(learned_cells(series)).drop_nulls())
     kept = values[: min(common, MAX_VALUES - 1) if how == "rare" else int(how) - 1]
     merged = len(values) - len(kept)
     if merged < 2:  # one rare value stays what it is
@@ -235,6 +236,13 @@ def _merged(series: pl.Series, how: str | int, where: str) -> tuple[tuple[str, .
             " --bins"
         )
     return tuple(sorted([*kept, OTHERS])), merged
+
+
+def _by_frequency(text: pl.Series) -> tuple[list[str], int]:
+    """The values that occur, the most common first, and how many of them are not rare."""
+    counts = text.value_counts(name="count").sort(["count", text.name], descending=[True, False])
+    common = int((counts["count"] * RARE >= len(text)).sum())
+    return counts[text.name].to_list(), common
 
 
 def _plain_text(cells: pl.Series) -> pl.Series:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.release import coins as draws
-from offrecord.tables.problems import Check, RowNames
+from offrecord.tables.problems import Check, LocatedError, RowNames
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -92,15 +92,9 @@ def order_column(series: pl.Series, names: RowNames) -> pl.Series:
         if numbers.dtype != pl.String:
             return numbers
         times = parsed_times(series)
-        if times is not None:
-            return times
-        said = (
-            f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), all of"
-            " one kind, got other text in "
-        )
-        strange = _strange(series)
-        named = (said, "row", _order_hint(series, strange))
-        raise names.error(strange, Check.READABLE, named, unread=series.name)
+        if times is None:
+            raise _no_order(series, names)
+        return times
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):
         try:
             return series.cast(pl.Int64)
@@ -114,18 +108,32 @@ def order_column(series: pl.Series, names: RowNames) -> pl.Series:
     )
 
 
+def _no_order(series: pl.Series, names: RowNames) -> LocatedError:
+    said = (
+        f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), all of one"
+        " kind, got other text in "
+    )
+    strange = _strange(series)
+    named = (said, "row", _order_hint(series, strange))
+    return names.error(strange, Check.READABLE, named, unread=series.name)
+
+
 def _strange(series: pl.Series) -> NDArray[np.bool_]:
     """Which cells are no whole numbers, days or times, or not what most others are."""
     kinds = [series.str.contains(f"^{_WHOLE.pattern}$").to_numpy()]
-    for pattern in (f"^{_DAY}$", f"^{_TIME}$", f"^{_TIME}{_ZONE}$"):
-        fits = series.str.contains(pattern).to_numpy().copy()
-        zone = "UTC" if pattern.endswith(f"{_ZONE}$") else None
-        with suppress(pl.exceptions.PolarsError):
-            cells = series.filter(fits) + ("" if "T" in pattern else "T00:00")
-            times = cells.str.to_datetime(time_unit="ns", time_zone=zone, strict=False)
-            fits[fits] = times.is_not_null().to_numpy()
-        kinds.append(fits)
+    kinds += [_fits(series, form) for form in (f"^{_DAY}$", f"^{_TIME}$", f"^{_TIME}{_ZONE}$")]
     return ~max(kinds, key=np.count_nonzero)
+
+
+def _fits(series: pl.Series, pattern: str) -> NDArray[np.bool_]:
+    """Which cells are days or times of a form."""
+    fits = series.str.contains(pattern).to_numpy().copy()
+    zone = "UTC" if pattern.endswith(f"{_ZONE}$") else None
+    with suppress(pl.exceptions.PolarsError):
+        cells = series.filter(fits) + ("" if "T" in pattern else "T00:00")
+        times = cells.str.to_datetime(time_unit="ns", time_zone=zone, strict=False)
+        fits[fits] = times.is_not_null().to_numpy()
+    return fits
 
 
 def parsed_times(series: pl.Series) -> pl.Series | None:

@@ -111,18 +111,21 @@ def _files_of(path: Path) -> list[Path]:
         none = "is a folder without Parquet files" if is_folder else "names no file"
         raise InputError(f"{path} {none}")
     for file in files:
-        if file.is_dir():
-            raise InputError(
-                f"{path} holds the folder {file.name!r}; tables in folders of folders, as room=a/,"
-                " are not read: give one folder"
-            )
-        if file.suffix.lower() not in Parquet.endings:
-            endings = " or ".join(Parquet.endings)
-            raise InputError(
-                f"{path} holds {file.name!r}; a table of several files is of Parquet alone,"
-                f" {endings}"
-            )
+        _check_part(path, file)
     return files
+
+
+def _check_part(path: Path, file: Path) -> None:
+    if file.is_dir():
+        raise InputError(
+            f"{path} holds the folder {file.name!r}; tables in folders of folders, as room=a/,"
+            " are not read: give one folder"
+        )
+    if file.suffix.lower() not in Parquet.endings:
+        endings = " or ".join(Parquet.endings)
+        raise InputError(
+            f"{path} holds {file.name!r}; a table of several files is of Parquet alone, {endings}"
+        )
 
 
 def _scanned(files: Sequence[Path], name: str) -> pl.LazyFrame:

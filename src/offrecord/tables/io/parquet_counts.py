@@ -99,18 +99,25 @@ def _check_pages(file: BinaryIO, meta: Fields) -> int:
     _checked(first - at)
     while left:
         header, length = _header(file, at)
-        if _checked(header[_KIND]) in _COUNTS:
-            counts = header[_COUNTS[header[_KIND]]]
-            for count in counts.values():
-                if type(count) is int:
-                    _checked(count)
-            if header[_KIND] != 2:
-                left = _checked(left - counts[_COUNT])
-            elif counts[_COUNT] > header[_UNPACKED]:
-                raise ValueError("a dictionary has more values than bytes")
+        left = _checked(left - _values_of(header))
         size += _checked(header[_UNPACKED])
         at += length + _checked(header[_PACKED])
     return size
+
+
+def _values_of(header: Fields) -> int:
+    """How many values of the column a page holds, by its checked header; a dictionary none."""
+    if _checked(header[_KIND]) not in _COUNTS:
+        return 0
+    counts = header[_COUNTS[header[_KIND]]]
+    for count in counts.values():
+        if type(count) is int:
+            _checked(count)
+    if header[_KIND] != 2:
+        return int(counts[_COUNT])
+    if counts[_COUNT] > header[_UNPACKED]:
+        raise ValueError("a dictionary has more values than bytes")
+    return 0
 
 
 def _checked(count: Any) -> int:
