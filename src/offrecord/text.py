@@ -41,6 +41,11 @@ def odds(leakage: float) -> str:
     return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"
 
 
+def worst_odds(leakage: float) -> str:
+    """The largest leakage of several chains, as verdicts and summaries have it."""
+    return f"odds of at most {odds(max(leakage, 0.0))} to 1 in the worst"
+
+
 def share_text(share: float) -> str:
     """A share in per cent; only an exact 0 or 1 reads as 0.00% or 100.00%."""
     # 0.004 % of a large table is not nothing

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import offrecord as off
 from attacks.releases import CHAIN, drawn, frame_of, released
 from offrecord.attacks import attack
 from offrecord.errors import InputError
@@ -94,3 +95,26 @@ def test_what_does_not_belong_together_is_refused(table, tmp_path):
     certificate.write_text(json.dumps(content))
     with pytest.raises(InputError, match="give private_list"):
         attack(path)
+
+
+def test_of_whole_chains_nothing_is_inferred_and_neighbours_are_compared(tmp_path):
+    rng = np.random.default_rng(4)
+    values = drawn(CHAIN, 40, 60, rng)
+    values[1::2] = np.where(rng.random((20, 60)) < 0.97, values[::2], values[1::2])
+    frame = frame_of(values, np.repeat((np.arange(40) == 7)[:, np.newaxis], 60, axis=1))
+    key = tmp_path / "key" / "key.json"
+    asked = {"value": "v", "order": "t", "by": "id", "private": "out", "epsilon": 1.0}
+    made = off.redact(frame, **asked, dataset="whole", keep_rows=True, key_file=key)
+    made.write(tmp_path / "out.csv")
+    frame.write_csv(tmp_path / "original.csv")
+    found = attack(tmp_path / "out.csv")
+    assert found.holds
+    assert found.exceeded == ("neighbouring chains",)
+    assert "nothing is inferred by the model" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["attackers"] == []
+    assert found.plot().spec
+    cells = pl.read_csv(tmp_path / "original.csv").select("id", "t", "v")
+    cells.write_csv(tmp_path / "out.csv")
+    found = attack(tmp_path / "out.csv", original=tmp_path / "original.csv", private="out")
+    assert found.wrong == 60
+    assert not found.holds

@@ -44,7 +44,7 @@ def test_a_release_is_verified_and_says_what_was_not_checked(released, capsys):
     given = [str(proof_of(released)), str(released), "--private-list", optouts]
     assert cli.main(["verify", *given]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("verified: leakage at most ")
+    assert said.startswith("verified: odds of at most ")
     assert "not checked" in said
     key = str(released.parent / "key" / "key.json")
     assert cli.main(["verify", *given, "--key-file", key, "--json"]) == 0
@@ -113,3 +113,29 @@ def test_what_may_have_no_end_is_not_read(released, capsys):
         for words in ([endless], [f"{released}.certificate.json", endless]):
             assert cli.main(["verify", *map(str, words)]) == 2
             assert capsys.readouterr().err.endswith(f"{endless} is not a file\n")
+
+
+def test_a_column_of_the_table_says_what_is_private(released, capsys):
+    listed = pl.read_csv(released.with_name("optouts.csv")).with_columns(withdrawn=True)
+    table = pl.read_csv(released.with_name("original.csv"))
+    marked = table.join(listed, on=["site", "day"], how="left").with_columns(
+        pl.col("withdrawn").fill_null(False)
+    )
+    file = str(released.with_name("marked.csv"))
+    marked.write_csv(file)
+    key = str(released.parent / "key" / "key.json")
+    of_verify = ["verify", str(proof_of(released)), str(released), "--key-file", key]
+    for verb in (of_verify, ["attack", str(released)]):
+        for option in ("--private-list", "--original"):
+            assert cli.main([*verb, option, file, "--private", "withdrawn"]) == 0
+        assert cli.main([*verb, "--private", "withdrawn"]) == 2
+        assert "give that as --private-list" in capsys.readouterr().err
+
+
+def test_a_list_of_other_records_is_one_reason(released, capsys):
+    fewer = released.with_name("fewer.csv")
+    pl.read_csv(released.with_name("optouts.csv"))[:1].write_csv(fewer)
+    given = [str(proof_of(released)), str(released), "--private-list", str(fewer), "--json"]
+    assert cli.main(["verify", *given]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert "names 1 private record of this table, the certificate counts 3" in problem

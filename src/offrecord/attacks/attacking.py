@@ -8,11 +8,14 @@ model says (plausible chains, section 6).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from offrecord.attacks.paths import Inferred, Paths, Shown, inferred
 from offrecord.attacks.result import INSTEAD, PROMISED, Attack, Attacker
@@ -28,7 +31,7 @@ from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import LocalRule, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Mask
-from offrecord.models.evidence import Verdict
+from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.promise import Promise
 from offrecord.models.records import MISSING, Chains, Codes, Runs
 from offrecord.release.certificate import Certificate
@@ -37,10 +40,18 @@ from offrecord.tables.frames import Native
 from offrecord.tables.growing import Holding, closed, open_ended
 from offrecord.tables.private import Private, runs_of
 from offrecord.tables.table import Table
+from offrecord.tables.values import MAX_VALUES, coded, value_cells
 from offrecord.text import many
 from offrecord.theory.window import smallest_windows
 from offrecord.verification.agreement import Found
-from offrecord.verification.reading import private_of, read_records, with_original
+from offrecord.verification.reading import (
+    Records,
+    another_list,
+    listed_records,
+    private_of,
+    read_records,
+    with_original,
+)
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
 _LOOKS = 3  # at which records are missing for certain; sides that cannot look depend on it
@@ -53,6 +64,7 @@ def attack(
     *,
     certificate: str | Path | None = None,
     private_list: Native | str | Path | None = None,
+    private: str | None = None,
     original: str | Path | None = None,
     limits: Mapping[str, int] | None = None,
 ) -> Attack:
@@ -63,6 +75,8 @@ def attack(
         certificate: its certificate, unless it lies beside the table.
         private_list: the private records, where the certificate does not publish them: a frame or a
             file.
+        private: where private_list, or else original, is the table that was redacted: its boolean
+            column that is true where a record is private.
         original: the table that was redacted, to compare with plain erasure.
         limits: of what the tables may hold, as `redact` takes them.
 
@@ -74,7 +88,13 @@ def attack(
     """
     proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
     before = None if original is None else Path(original)
-    held = Released.of_files(Path(released), proof, private_list, before, limits)
+    said = Certificate.load(proof)
+    listed = listed_records(said, private_list, private, before)
+    if said.policy is None or said.model is None:
+        return _of_whole_chains(_read(said, Path(released), None, limits), listed)
+    promise = said.model.promise()
+    records = _read(said, Path(released), promise.labels, limits)
+    held = Released.of(records, promise, listed, before, limits)
     own = _by_model(held)
     attackers = [Attacker("the model", PROMISED, own.ratio)]
     if held.original is not None:
@@ -92,9 +112,45 @@ def attack(
         wrong=int(((held.certain == ALWAYS) & (held.codes >= 0)).sum()),
         notes=tuple(_notes(held, own)),
         counted=_counted(held, reference),
-        # too few chains with records at the same times say nothing about each other
-        neighbours=dependence(reference) if reference.units > 1 else None,
+        neighbours=_neighbours(reference),
     )
+
+
+def _neighbours(reference: Reference) -> Dependence | None:
+    # too few chains with records at the same times say nothing about each other
+    return dependence(reference) if reference.units > 1 else None
+
+
+def _of_whole_chains(records: Records, listed: pl.DataFrame | None) -> Attack:
+    """Of a release that has nothing of chains with a private record, and no model."""
+    private, said = private_of(records, listed), records.said
+    touched = np.zeros(0, np.int64) if private is None else private.chain
+    shown = np.isin(records.chain_of, touched) & (records.codes >= 0)
+    reference, nothing = _of_any_values(records), np.zeros((0, 0))
+    return Attack(
+        said.dataset,
+        said.claim.epsilon,
+        said.counts.runs,
+        (),
+        nothing,
+        nothing,
+        wrong=int(shown.sum()),
+        neighbours=None if reference is None else _neighbours(reference),
+    )
+
+
+def _of_any_values(records: Records) -> Reference | None:
+    """A released table whose values are its own labels; None if they cannot be."""
+    arranged = records.arranged
+    assert arranged.unlabelled is not None
+    cells = value_cells(arranged.unlabelled)
+    cells = cells if arranged.rows is None else cells[arranged.rows]
+    labels = tuple(cells.drop_nulls().unique().sort())
+    if not 2 <= len(labels) <= MAX_VALUES:
+        return None
+    with suppress(InputError):  # NaN is no label
+        return Reference(replace(arranged.chains, codes=coded(cells, labels)), len(labels))
+    return None
 
 
 def _by_model(held: Released) -> Inferred:
@@ -161,6 +217,22 @@ def _notes(held: Released, own: Inferred) -> Iterator[str]:
 # ---- what an attacker holds
 
 
+def _read(
+    said: Certificate, table: Path, labels: tuple[Any, ...] | None, limits: Mapping[str, int] | None
+) -> Records:
+    """The released table; InputError if it is not the certificate's."""
+    found = Found()
+    records = read_records(said, table, labels, found, limits)
+    if records is None:
+        raise InputError(found.problems[0])
+    if len(records.codes) != said.counts.rows:
+        raise InputError(
+            f"the table has {many(len(records.codes), 'row')}, its certificate is about"
+            f" {said.counts.rows:,}: these are not of the same release"
+        )
+    return records
+
+
 @dataclass(frozen=True, eq=False)
 class Released:
     """A release."""
@@ -174,44 +246,28 @@ class Released:
     original: Codes | None = None  # those before, where they are known
 
     @classmethod
-    def of_files(
+    def of(
         cls,
-        table: Path,
-        certificate: Path,
-        listed: Native | Path | None,
+        records: Records,
+        promise: Promise,
+        listed: pl.DataFrame | None,
         original: Path | None,
-        limits: Mapping[str, int] | None = None,
+        limits: Mapping[str, int] | None,
     ) -> Released:
-        """From its files; InputError where they do not belong together."""
-        said = Certificate.load(certificate)
-        if said.policy is None or said.model is None:
-            raise InputError(
-                "whole chains left nothing beside a private record: there is nothing to infer from"
-            )
-        promise, policy = said.model.promise(), TablePolicy.from_form(said.policy)
-        found = Found()
-        records = read_records(said, table, promise.labels, found, limits)
-        if records is None:
-            raise InputError(found.problems[0])
-        if len(records.codes) != said.counts.rows:
-            raise InputError(
-                f"the table has {many(len(records.codes), 'row')}, its certificate is about"
-                f" {said.counts.rows:,}: these are not of the same release"
-            )
+        """What its files say; InputError where they do not belong together."""
         if original is not None:
             records = with_original(records, original, limits)
-        private = private_of(records, listed)
+        private, said = private_of(records, listed), records.said
         if private is None:
             raise InputError(
                 "the certificate does not publish which records are private: give --private-list"
             )
-        if private.count != said.counts.private:
-            raise InputError(
-                f"the list names {many(private.count, 'private record')}, the certificate"
-                f" {said.counts.private:,}"
-            )
-        codes, before = records.codes, records.original
-        return cls(said, policy, promise, records.arranged, private, codes, before)
+        if (other := another_list(said, private)) is not None:
+            raise InputError(other)
+        assert said.policy is not None  # as there is a model
+        policy = TablePolicy.from_form(said.policy)
+        arranged, before = records.arranged, records.original
+        return cls(said, policy, promise, arranged, private, records.codes, before)
 
     # ---- its records
 

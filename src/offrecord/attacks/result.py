@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from offrecord.models.base import Floats
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, odds
 
 if TYPE_CHECKING:
     from offrecord.charts import Chart
@@ -145,8 +145,9 @@ class Attack:
 
     def __str__(self) -> str:
         said = [*self._notes()]
-        parts = [*self._headlines(), "", aligned(self._table()), *([""] if said else []), *said]
-        return "\n".join(parts)
+        table = [aligned(self._table())] if self.attackers else []
+        parts = ["\n".join(one) for one in (self._headlines(), table, said) if one]
+        return "\n\n".join(parts)
 
     def __repr__(self) -> str:
         within = "within" if self.holds else "NOT within"
@@ -154,13 +155,18 @@ class Attack:
 
     def _headlines(self) -> list[str]:
         runs = many(self.runs, "private run")
+        if not self.attackers:
+            return [
+                f"nothing of the chains with private records is in the table of {self.dataset}, so"
+                " nothing is inferred by the model"
+            ]
         if self.runs and not len(self.own.found) and self.wrong == 0:
             return [f"the model attacks none of {runs} of {self.dataset}: the notes say why"]
         within = "within" if self.holds else "NOT WITHIN"
         lines = [
             f"{within} ε = {self.epsilon:g}: by the mean chain the release of {self.dataset} moves"
-            f" the odds on any of {many(len(self.own.found), 'private run')} by at most"
-            f" e^{self.own.largest:.6g}"
+            f" the odds on any of {many(len(self.own.found), 'private run')} by a factor of at most"
+            f" {odds(self.own.largest)}"
         ]
         if self.most_moved is not None:
             prior, posterior = self.most_moved
@@ -171,7 +177,7 @@ class Attack:
         return lines
 
     def _table(self) -> list[list[str]]:
-        rows = [["attacker", "largest", "above ε"]]
+        rows = [["attacker", "largest log-ratio", "above ε"]]
         for one in self.attackers:
             name = f"{one.name} †" if one.kind == INSTEAD else one.name
             largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
@@ -184,8 +190,8 @@ class Attack:
             yield "† what another release of the same records would have given away"
         if self.wrong:
             yield (
-                f"{many(self.wrong, 'value')} released that the rules always redact: this is not"
-                " the certificate's table"
+                f"{many(self.wrong, 'value')} released that must be redacted: this is not the"
+                " certificate's table"
             )
         if self.counted is not None:
             said = self.counted.words("the released records")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,20 +22,34 @@ _Released = Annotated[
 _PrivateList = Annotated[
     Path | None, Option(help="The list of private records, where the certificate has none.")
 ]
-_Original = Annotated[
-    Path | None, Option(help="The table before it was redacted, for checks that need its values.")
-]
 
 
-@offering()
+@dataclass
+class Known:
+    """What only some know about a release."""
+
+    private_list: _PrivateList = None
+    private: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="The column that is true where a record is private: --private-list, or else"
+            " --original, is then the table that was redacted.",
+        ),
+    ] = None
+    original: Annotated[
+        Path | None,
+        Option(help="The table before it was redacted, for checks that need its values."),
+    ] = None
+
+
+@offering(Known)
 def verify(
     certificate: _Certificate,
     released: _Released = None,
-    private_list: _PrivateList = None,
     key_file: Annotated[
         Path | None, Option(help="The publisher's key: every coin is drawn again.")
     ] = None,
-    original: _Original = None,
     seed: Annotated[
         int | None,
         numbered(
@@ -44,29 +59,27 @@ def verify(
         ),
     ] = None,
     as_json: Json = False,
-    limits: Any = None,
+    **known: Any,
 ) -> None:
     """Check a certificate by code of its own, under plausible chains drawn anew: exit 0 if it
     holds, 1 if it does not.
     """
     from offrecord.verification import verify as check
 
-    given = {"private_list": private_list, "key_file": key_file, "original": original}
+    known["limits"] = dict(known["limits"] or ())
     with busy("verifying"):
-        verdict = check(certificate, released, **given, seed=seed, limits=dict(limits or ()))
+        verdict = check(certificate, released, key_file=key_file, seed=seed, **known)
     show(as_json, verdict.to_dict(), verdict)
     if not verdict.is_verified:
         raise typer.Exit(1)
 
 
-@offering()
+@offering(Known)
 def attack(
     released: Annotated[Path, Argument(metavar="RELEASED", help="The released table.")],
     certificate: Annotated[
         Path | None, Option(help="Its certificate.  [default: RELEASED.certificate.json]")
     ] = None,
-    private_list: _PrivateList = None,
-    original: _Original = None,
     strict: Annotated[
         bool, Option("--strict", help="Exit 1 if any attacker finds more than ε.")
     ] = False,
@@ -74,7 +87,7 @@ def attack(
         Path | None, Option(help="Draw the ratios of all secrets: .svg, .png or .html.")
     ] = None,
     as_json: Json = False,
-    **options: Any,
+    **known: Any,
 ) -> None:
     """Infer private records from a release as anyone could, and as some who know more: exit 0 if
     what is promised holds, 1 if it does not.
@@ -83,12 +96,11 @@ def attack(
     from offrecord.charts import check_picture
 
     # before the attack, which may take minutes
-    force, limits = options["force"], dict(options["limits"] or ())
+    force, known["limits"] = known.pop("force"), dict(known["limits"] or ())
     if picture is not None:
         check_picture(picture, force=force)
-    given = {"certificate": certificate, "private_list": private_list, "original": original}
     with busy("attacking"):
-        found = attacked(released, **given, limits=limits)
+        found = attacked(released, certificate=certificate, **known)
     if picture is not None:
         found.plot().write(picture, force=force)
     show(as_json, found.to_dict(), found)

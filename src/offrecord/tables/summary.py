@@ -11,7 +11,7 @@ from offrecord.tables.checks.ledger import FORETOLD
 from offrecord.tables.choosing import NONE, RULES
 from offrecord.tables.decision import REGIONS
 from offrecord.tables.meaning import Meaning, erased, leakage_of, places_of
-from offrecord.text import aligned, many, odds, share_text
+from offrecord.text import aligned, many, odds, share_text, worst_odds
 
 if TYPE_CHECKING:
     from offrecord.tables.decision import Decision
@@ -252,6 +252,5 @@ def promise_text(plan: Plan) -> str:
     said = f"{ratio}, in {100 * promise.coverage:.0f} % of the chains {source}"
     if validation is None:
         return said
-    factor = math.exp(min(validation.largest - epsilon, 700.0))  # beyond it floats overflow
-    worst = f", the worst by a factor of {factor:.2g}" if validation.above else ""
+    worst = f", {worst_odds(validation.largest)}" if validation.above else ""
     return f"{said} ({validation.drawn:,} drawn: {validation.above:,} exceed it{worst})"

@@ -182,48 +182,46 @@ def _acts(certificate: Certificate, verdict: Verdict) -> bool:
     return certificate.policy is not None and verdict.epsilon == certificate.claim.epsilon
 
 
-#: Fields that no check compares with anything, whatever is given, and what they state.
+#: Fields that no check compares with anything, whatever is given, and what they state: the shortest
+#: and most important first.
 _STATED = {
+    "assumptions": "That the assumptions hold, which the certificate lists",
     "release": "Other releases of these records: together they may leak more",
     "versions": "Which software made the release",
-    "assumptions": "That the assumptions hold, which the certificate lists",
     "evidence, origin, verdicts": (
-        "Where the model was learned, what its test counted, and which objections were accepted"
+        "Where the model was learned, what its test counted, and what was accepted against it"
     ),
-    "growing": (
-        "That this release repeats those before, and that opt-outs were known in time: its lag"
-    ),
+}
+_OF_GROWING = {
+    "growing": "That this release repeats those before, and that opt-outs were known in time",
 }
 _OF_POLICY = {
-    "choice, policy.mechanism": (
-        "Which mechanism made the rules, and the expected shares by which it was chosen"
-    ),
+    "choice, policy.mechanism": "Which mechanism made the rules, and why it was chosen",
+    "policy.rules": "Whether other rules, which keep ε too, would give the same table",
     "policy.validation": (
-        "The publisher's own validation, more closely than chance allows: other draws were judged"
+        "The publisher's own validation, more closely than chance allows: other chains were drawn"
     ),
-    "policy.rules": "Whether other rules, which keep ε as well, would give the same table",
 }
 _OF_WHOLE_CHAINS = {
-    "kind, claim.epsilon, claim.protect": (
-        "Why chains went as a whole: no value of theirs is released, whatever ε is"
-    ),
+    "kind, claim.epsilon, claim.protect": "Why chains went as a whole",
 }
 
 
 def left_out(certificate: Certificate) -> Iterator[str]:
     """What no check of this certificate can say, in sentences that name its fields."""
-    stated = _STATED | (_OF_WHOLE_CHAINS if certificate.policy is None else _OF_POLICY)
-    for fields, says in stated.items():
-        yield f"{says} ({fields})."
-    for verdict in certificate.verdicts:
-        if _acts(certificate, verdict):
-            yield f"What the publisher's test of the model says: {verdict.words()} (verdicts)."
-    if certificate.counts.dropped_chains:
-        yield "How many values the chains had that were left out (counts.dropped_records)."
-    if certificate.columns.step is None:
-        yield "Whether rows that follow each other are one step apart (columns.step)."
     if certificate.model is not None:
         yield "That the model is right: that the truth is among its plausible chains."
     for objection in certificate.evidence.accepted:
         yield f"The model, against which speaks: {objection}."
     yield "Who made the certificate: it is not signed."
+    stated = _STATED | (_OF_WHOLE_CHAINS if certificate.policy is None else _OF_POLICY)
+    stated |= {} if certificate.growing is None else _OF_GROWING
+    if certificate.counts.dropped_chains:
+        stated["counts.dropped_records"] = "How many values the chains had that were left out"
+    if certificate.columns.step is None:
+        stated["columns.step"] = "Whether rows that follow each other are one step apart"
+    for fields, says in stated.items():
+        yield f"{says} ({fields})."
+    for verdict in certificate.verdicts:
+        if _acts(certificate, verdict):
+            yield f"What the publisher's test of the model says: {verdict.words()} (verdicts)."

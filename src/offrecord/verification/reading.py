@@ -26,6 +26,7 @@ from offrecord.tables.io.formats import table_file, table_format
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
+from offrecord.text import many
 from offrecord.verification.agreement import Found
 from offrecord.verification.members import Kind
 
@@ -200,12 +201,11 @@ def read_records(
     return Records(certificate, found, arranged, _codes(arranged))
 
 
-def columns_of(certificate: Certificate) -> Columns:
-    """How the table is read."""
+def columns_of(certificate: Certificate, *, keep: bool = True) -> Columns:
+    """How the table is read. keep: with the columns kept beside the value."""
     named = certificate.columns
-    return Columns.named(
-        named.value, named.order, named.by or None, not named.by, named.keep, named.keep_all,
-    )  # fmt: skip
+    kept = (named.keep, named.keep_all) if keep else ((), False)
+    return Columns.named(named.value, named.order, named.by or None, not named.by, *kept)
 
 
 def _check_step(certificate: Certificate, step: Step | None, found: Found) -> None:
@@ -243,7 +243,7 @@ def with_original(records: Records, path: Path, limits: Mapping[str, int] | None
 
     InputError unless the table before has these rows, and others of dropped chains alone.
     """
-    columns = replace(records.arranged.columns, keep=(), keep_all=False)
+    columns = columns_of(records.said, keep=False)
     frame = table_file(path, ReadOptions(limits=limits)).read(columns.released)
     arranged = _alike(frame, columns, records)
     here, there = (one.chains for one in (records.arranged, arranged))
@@ -276,38 +276,69 @@ def _alike(frame: pl.DataFrame, columns: Columns, records: Records) -> Arranged:
     return arrange(frame[rows], columns, alphabet=alphabet, step=step)
 
 
-def private_of(records: Records, listed: Native | Path | None) -> Private | None:
+def listed_records(
+    said: Certificate, listed: Native | Path | None, column: str | None, original: Path | None
+) -> pl.DataFrame | None:
+    """The list that is given. column: what is given is the redacted table, else that is `original`,
+    and the list is the rows in which this column is true.
+    """
+    if column is None:
+        return listed_keys(listed)
+    table = listed_keys(original if listed is None else listed)
+    if table is None:
+        raise InputError("--private names a column of the table: give that as --private-list")
+    arranged = arrange(table, columns_of(said, keep=False), alphabet=None, private=column)
+    order = pl.Series(ROW, arranged.chains.order)
+    keys = arranged.frame if said.columns.order != ROW else arranged.frame.with_columns(order)
+    assert arranged.private is not None
+    names = [*said.columns.by, said.columns.order]
+    return keys.filter(pl.Series(arranged.private)).select(names)
+
+
+def private_of(records: Records, listed: pl.DataFrame | None) -> Private | None:
     """The private records, by the list or as published; None where nobody says which they are."""
-    said, found, published = records.said, records.found, None
-    if said.private.positions is not None:
-        published, _ = _named(records, _positions_frame(records, said.private.positions))
-    keys = listed_keys(listed)
-    if keys is None:
+    published = records.said.private.positions
+    if listed is None and published is not None:
+        listed = _positions_frame(records, published)
+    return None if listed is None else _named(records, listed)
+
+
+def _named(records: Records, listed: pl.DataFrame) -> Private:
+    optouts = OptOuts.of(listed, records.arranged.columns)
+    return private_records(records.arranged, optouts, records.arranged.step)
+
+
+def another_list(said: Certificate, private: Private) -> str | None:
+    """A line if the certificate is about another number of private records."""
+    if private.count == said.counts.private:
+        return None
+    return (
+        f"the list names {many(private.count, 'private record')} of this table, the certificate"
+        f" counts {said.counts.private:,}: give the list that the release was made with"
+    )
+
+
+def check_list(records: Records, private: Private, listed: pl.DataFrame | None) -> None:
+    """Compare the list with the table, and with the positions that are published."""
+    said, found, positions = records.said, records.found, records.said.private.positions
+    lost = int(np.count_nonzero(private.known & ~private.found))
+    if lost:
+        found.wrong(f"{lost:,} private entries name records that their chains do not have")
+    if listed is None:
         found.not_checked.append(
             "Chains that left as a whole: no list was given (counts.dropped_chains)."
         )
-        return published
-    private, dropped = _named(records, keys)
+        return
+    by = list(records.arranged.columns.by)
+    dropped = listed.filter(pl.Series(~private.known)).select(by).n_unique() if by else 0
     found.unequal("counts.dropped_chains", said.counts.dropped_chains, dropped)
     found.not_checked.append("That the list is complete: it is the one given (private.positions).")
-    if published is not None and not (
-        np.array_equal(private.chain, published.chain)
-        and np.array_equal(private.place, published.place)
-    ):
+    if positions is None:
+        return
+    published = _named(records, _positions_frame(records, positions))
+    pairs = (private.chain, published.chain), (private.place, published.place)
+    if not all(np.array_equal(*pair) for pair in pairs):
         found.wrong("the private list names other records than private.positions")
-    return private
-
-
-def _named(records: Records, frame: pl.DataFrame) -> tuple[Private, int]:
-    """The private records of a list, and how many of its chains the table does not have."""
-    optouts = OptOuts.of(frame, records.arranged.columns)
-    private = private_records(records.arranged, optouts, records.arranged.step)
-    lost = int(np.count_nonzero(private.known & ~private.found))
-    if lost:
-        records.found.wrong(f"{lost:,} private entries name records that their chains do not have")
-    by = list(records.arranged.columns.by)
-    others = frame.filter(pl.Series(~private.known)).select(by).n_unique() if by else 0
-    return private, others
 
 
 def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
@@ -331,9 +362,8 @@ def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
 
 
 def check_private(records: Records, private: Private) -> None:
-    """Count private records, and see that none is released."""
+    """See that no private record is released, and count others without a value."""
     counts, found = records.said.counts, records.found
-    found.unequal("counts.private", counts.private, private.count)
     is_private = np.zeros(len(records.codes), dtype=bool)
     is_private[private.rows(records.arranged.chains)] = True
     records.wrong(is_private & (records.codes >= 0), "a private value is released")

@@ -13,7 +13,6 @@ from offrecord.errors import InputError
 from offrecord.models.base import Integers, Mask
 from offrecord.models.records import Runs
 from offrecord.release.certificate import Certificate
-from offrecord.tables.frames import Native
 from offrecord.tables.private import Private
 from offrecord.verification.agreement import Found
 from offrecord.verification.cells import Case, check_cells
@@ -22,8 +21,10 @@ from offrecord.verification.coins import coins_of
 from offrecord.verification.members import Promised
 from offrecord.verification.reading import (
     Records,
+    another_list,
     check_bytes,
     check_kept,
+    check_list,
     check_private,
     private_of,
     read_records,
@@ -39,7 +40,7 @@ class Given:
     """What is checked, and what only some know: the list, the key and the table before."""
 
     released: Path
-    private_list: Native | Path | None = None
+    private_list: pl.DataFrame | None = None
     key_file: Path | None = None
     original: Path | None = None
     limits: Mapping[str, int] | None = None
@@ -84,6 +85,10 @@ def _check_records(
     if private is None:
         _check_without_list(records, rules, random)
         return
+    if (said := another_list(records.said, private)) is not None:
+        records.found.wrong(said)  # which makes all that follows pointless
+        return
+    check_list(records, private, given.private_list)
     check_private(records, private)
     coins, (runs, unsure) = coins_of(records, private, given.key_file), _runs(records, private)
     if records.said.kind != "rules":
@@ -130,6 +135,9 @@ def _check_counts(records: Records) -> None:
 def _check_without_list(records: Records, rules: Rules | None, random: np.random.Generator) -> None:
     """What can be said where nobody says which records are private."""
     found = records.found
+    found.not_checked.append(
+        "Chains that left as a whole: no list was given (counts.dropped_chains)."
+    )
     found.not_checked.append(
         "Cells against rules: nobody says which records are private (private, counts.private,"
         " counts.runs, counts.missing, counts.dropped_chains, key_id, dataset, growing)."

@@ -14,10 +14,11 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Validated
 from offrecord.tables.frames import Native
-from offrecord.text import many
+from offrecord.text import many, odds, worst_odds
 from offrecord.verification.agreement import Found, disagreements, left_out
 from offrecord.verification.law import ROUNDING, SHARES, Judged, leakages
 from offrecord.verification.members import CannotJudgeError, Promised
+from offrecord.verification.reading import listed_records
 from offrecord.verification.recount import OTHER
 from offrecord.verification.rules import Rules
 from offrecord.verification.table import Given, check_table
@@ -82,14 +83,16 @@ class Verdict:
         judged = self.judged
         if judged is None:
             return "no chains were drawn"
-        count, most = len(judged.leakages), max(judged.largest, 0.0)
+        count, promised = len(judged.leakages), f"ε = {self.epsilon:g} ({odds(self.epsilon)} to 1)"
         if self.coverage is None:
             chains = "the known chain" if count == 1 else f"all {count:,} chains"
-            return f"leakage at most {most:.6g} of ε = {self.epsilon:g} under {chains}"
+            most = odds(max(judged.largest, 0.0))
+            return f"odds of at most {most} to 1 under {chains}, within {promised}"
+        half, most, all_but_few = map(odds, judged.quantiles)
         return (
-            f"{judged.above:,} of {count:,} plausible chains exceed ε = {self.epsilon:g}, of which"
-            f" {self.allowed} may for {self.coverage:.0%}; 50, 95 and 99 % of them leak at most"
-            f" {', '.join(f'{one:.4g}' for one in judged.quantiles)}, the worst {most:.4g}"
+            f"{judged.above:,} of {count:,} plausible chains exceed {promised}, of which"
+            f" {self.allowed} may for {self.coverage:.0%}; odds of at most {half}, {most} and"
+            f" {all_but_few} to 1 in 50, 95 and 99 % of them, {worst_odds(judged.largest)}"
         )
 
     def __repr__(self) -> str:
@@ -107,6 +110,7 @@ def verify(
     released: Path | str | None = None,
     *,
     private_list: Native | Path | str | None = None,
+    private: str | None = None,
     key_file: Path | str | None = None,
     original: Path | str | None = None,
     seed: int | None = None,
@@ -119,6 +123,8 @@ def verify(
         released: the table it is about.
         private_list: which records are private, where the certificate does not publish it: a frame
             or a file.
+        private: where private_list, or else original, is the table that was redacted: its boolean
+            column that is true where a record is private.
         key_file: the publisher's key, with which every coin is drawn again.
         original: the table before it was redacted, by whose values coins decide.
         seed: of the draws of plausible chains; the machine's randomness without it.
@@ -131,12 +137,15 @@ def verify(
         InputError: for what cannot be read.
     """
     key, before = (None if one is None else Path(one) for one in (key_file, original))
-    if released is None and any(one is not None for one in (private_list, key, before)):
+    if released is None and any(one is not None for one in (private_list, private, key, before)):
         raise InputError(
             "a list of private records, a key and an original are checked with the released table"
         )
     read = Certificate.load(Path(certificate))
-    given = None if released is None else Given(Path(released), private_list, key, before, limits)
+    given = None
+    if released is not None:
+        keys = listed_records(read, private_list, private, before)
+        given = Given(Path(released), keys, key, before, limits)
     # a publisher who knew the draws could choose rules that fail in other chains
     seed = secrets.randbits(64) if seed is None else seed
     random = np.random.default_rng(seed)
@@ -186,7 +195,7 @@ def _judged(
     if judged.above > promised.allowed:
         found.wrong(
             f"{judged.above:,} of {len(judged.leakages):,} chains exceed ε = {epsilon:g}, of which"
-            f" {promised.allowed} may; the worst leaks {judged.largest:.6g}"
+            f" {promised.allowed} may; {worst_odds(judged.largest)}"
         )
     if policy.validation is not None:
         known = promised.coverage is None
@@ -212,8 +221,8 @@ def _quantile_problems(stated: Validated, judged: Judged, known: bool) -> Iterat
         unlike = below > share * count + margin or up_to < share * count - margin
         if abs(one - here) > slack if known else unlike:
             yield (
-                f"policy.validation.quantiles: {share:.0%} of the publisher's chains leak at most"
-                f" {one:.6g}, of those drawn here {here:.6g}"
+                f"policy.validation.quantiles: {share:.0%} of the publisher's chains have leakage"
+                f" {one:.6g} at most, of those drawn here {here:.6g}"
             )
 
 
