@@ -86,19 +86,22 @@ def attack(
     Raises:
         InputError: for what cannot be read, and for files that do not belong together.
     """
-    proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
-    before = None if original is None else Path(original)
-    said = Certificate.load(proof)
+    proof = f"{released}{CERTIFICATE}" if certificate is None else certificate
+    said, before = Certificate.load(Path(proof)), None if original is None else Path(original)
     listed = listed_records(said, private_list, private, before)
-    if said.policy is None or said.model is None:
+    if said.model is None:
         return _of_whole_chains(_read(said, Path(released), None, limits), listed)
     promise = said.model.promise()
     records = _read(said, Path(released), promise.labels, limits)
-    held = Released.of(records, promise, listed, before, limits)
+    return _of_rules(Released.of(records, promise, listed, before, limits))
+
+
+def _of_rules(held: Released) -> Attack:
     own = _by_model(held)
     attackers = [Attacker("the model", PROMISED, own.ratio)]
     if held.original is not None:
-        attackers.append(Attacker("plain erasure instead", INSTEAD, _by_erasure(held)))
+        erased = _by_erasure(held, held.original)
+        attackers.append(Attacker("plain erasure instead", INSTEAD, erased))
     # records that no coin touches: which of them are there depends on no value
     free = (held.certain == NEVER) & (held.codes >= 0)
     reference = Reference.of(held.chains, held.promise.k, free)
@@ -155,42 +158,46 @@ def _of_any_values(records: Records) -> Reference | None:
 
 def _by_model(held: Released) -> Inferred:
     """By the mean chain and the rules that act."""
-    k, mean, layout = held.promise.k, held.promise.mean, held.layout
     if held.policy.is_local:
-        shown = Shown.of(held.chains, k, held.redaction)
-        found = inferred(Paths(shown, mean, held.place_of), layout, held.runs)
-    elif held.policy.kinds <= _KNOWN:
-        book = RuleBook.of_policy(held.policy, held.promise.order)
-        paths = Paths(Shown.of(held.chains, k), mean, held.place_of)
-        found = Walks(paths, clusters_of(layout, book), book).inferred(held.runs)
-    else:
-        unknown = np.full((held.runs.count, k), np.nan)
-        return Inferred(unknown[:, 0], unknown, unknown)
-    return found._replace(ratio=np.where(held.settled, found.ratio, np.nan))
+        paths = held.paths(held.chains, held.redaction)
+        return held.where_settled(inferred(paths, held.layout, held.runs))
+    if held.policy.kinds <= _KNOWN:
+        return held.where_settled(_by_walks(held))
+    unknown = np.full((held.runs.count, held.promise.k), np.nan)
+    return Inferred(unknown[:, 0], unknown, unknown)
 
 
-def _by_erasure(held: Released) -> Floats:
+def _by_walks(held: Released) -> Inferred:
+    book = RuleBook.of_policy(held.policy, held.promise.order)
+    clusters = clusters_of(held.layout, book)
+    return Walks(held.paths(held.chains), clusters, book).inferred(held.runs)
+
+
+def _by_erasure(held: Released, original: Codes) -> Floats:
     """(r,) ratios, had private records alone been redacted."""
-    assert held.original is not None
-    erased = np.where(held.is_private | held.waits, np.int8(MISSING), held.original)
-    shown = Shown.of(replace(held.arranged.chains, codes=erased), held.promise.k)
-    paths = Paths(shown, held.promise.mean, held.place_of)
-    return np.where(held.settled, inferred(paths, held.layout, held.runs).ratio, np.nan)
+    erased = np.where(held.is_private | held.waits, np.int8(MISSING), original)
+    paths = held.paths(replace(held.arranged.chains, codes=erased))
+    return held.where_settled(inferred(paths, held.layout, held.runs)).ratio
 
 
 def _counted(held: Released, reference: Reference) -> Verdict | None:
     """Counts beyond what the rules leave out, or beyond the window that the mean chain asks for."""
-    promise, size = held.promise, held.policy.reach
-    if not all(rule.is_window for rule in held.policy.sides):
-        places = sorted(setting.place for setting in held.policy.rules)
-        at = places[len(places) // 2]  # some place at which rules act
-        # rules that look at values may leave records that are nearer than they reach
-        asked = smallest_windows(promise.mean, "record", at, held.policy.epsilon, 0)
-        if asked is None:
-            return None
-        size = min(max(asked), size)
+    promise, size = held.promise, _counted_from(held)
+    if size is None:
+        return None
     once = promise.places is not None and not promise.places.cyclic
     return counted_beyond(reference, promise.labels, size, held.policy.epsilon, once=once)
+
+
+def _counted_from(held: Released) -> int | None:
+    policy = held.policy
+    if all(rule.is_window for rule in policy.sides):
+        return policy.reach
+    places = sorted(setting.place for setting in policy.rules)
+    at = places[len(places) // 2]  # some place at which rules act
+    # rules that look at values may leave records that are nearer than they reach
+    asked = smallest_windows(held.promise.mean, "record", at, policy.epsilon, 0)
+    return None if asked is None else min(max(asked), policy.reach)
 
 
 def _notes(held: Released, own: Inferred) -> Iterator[str]:
@@ -300,6 +307,11 @@ class Released:
         table = Table(self.arranged, self.private, None)  # type: ignore[arg-type] # needs no coins
         return table.place_of(self.promise.places)
 
+    def paths(self, chains: Chains, redaction: Floats | None = None) -> Paths:
+        """What chains show to an attacker who takes the mean chain for true."""
+        shown = Shown.of(chains, self.promise.k, redaction)
+        return Paths(shown, self.promise.mean, self.place_of)
+
     # ---- what waits, in a growing table
 
     @cached_property
@@ -322,6 +334,10 @@ class Released:
         # what waits is empty, too, and would be read as redacted
         begins = self._holding.begins(self.arranged, self.private)[self.runs.chain]
         return np.asarray(self.runs.last + self.policy.reach + self.promise.order < begins)
+
+    def where_settled(self, found: Inferred) -> Inferred:
+        """What is inferred, with no ratio for runs that are not settled."""
+        return found._replace(ratio=np.where(self.settled, found.ratio, np.nan))
 
     # ---- what is missing, and what never goes
 

@@ -144,15 +144,18 @@ class Paths:
             start = np.zeros(self.mean.contexts)
             start[self.shown.context(chain, begin, order)] = 1.0
         else:
-            begin = order - 1
-            start = self.law(chain, begin).copy()
             first = range(*self._rows(chain, 0, min(order, before)))
-            for row in first:  # the first context holds the chain's first records
-                back = begin - int(self.shown.chains.places[row])
-                digit = np.arange(self.mean.contexts) // self.mean.k**back % self.mean.k
-                start *= self.shown.likes[self.shown.symbols[row], digit]
-            low = first.stop
+            begin, start, low = order - 1, self._from_start(chain, first), first.stop
         return np.asarray(self._forward(chain, (begin, near), (low, high), start)[0])
+
+    def _from_start(self, chain: int, first: range) -> Floats:
+        """(S,) law of a chain's first context, with what the first records show."""
+        start, contexts = self.law(chain, self.mean.order - 1).copy(), np.arange(self.mean.contexts)
+        for row in first:
+            back = self.mean.order - 1 - int(self.shown.chains.places[row])
+            digit = contexts // self.mean.k**back % self.mean.k
+            start *= self.shown.likes[self.shown.symbols[row], digit]
+        return start
 
     def across(self, chain: int, far: int, near: int, first: int) -> Floats:
         """(S, S) probability of all that is shown between two cores, and the context at `near`,
@@ -275,13 +278,18 @@ def read(paths: Paths, core: Core, left: Floats, right: Floats) -> tuple[float, 
     if core.last == near and core.run is not None:
         # one context holds the whole run, so all of its values are compared
         held = np.arange(mean.contexts) // k ** (near - end) % k ** (end - begin + 1)
-        mass, seen = _by(held, law), _by(held, joint)
-        ratio = _spread(np.divide(seen, mass, out=np.zeros_like(seen), where=mass > 0), mass > 0)
+        mass = _by(held, law)
+        ratio = _spread(_share(_by(held, joint), mass), mass > 0)
     else:
         # over first and last contexts of a core that occur together (O7)
-        given = np.divide(left, law, out=np.zeros_like(left), where=law > 0)
-        ratio = _spread(np.outer(given, right), (law > 0)[:, np.newaxis] & (inner > 0))
+        together = (law > 0)[:, np.newaxis] & (inner > 0)
+        ratio = _spread(np.outer(_share(left, law), right), together)
     return ratio, prior, posterior / total
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """Part by whole; 0 where the whole is."""
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def _by(held: Integers, weights: Floats, count: int = 0) -> Floats:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 #: Rounding of a ratio: one above ε by no more than this is not above it.
 TOLERANCE = 1e-9
+#: Of neighbouring chains, by whether they depend on each other.
+_DEPENDS = {
+    False: "no dependence beyond what time alone shows",
+    True: "chains DEPEND on each other, which no promise covers",
+}
 #: Whose ratios are promised, and which show what another release would have given away.
 PROMISED, INSTEAD = "promised", "instead"
 
@@ -168,22 +173,18 @@ class Attack:
             f" the odds on any of {many(len(self.own.found), 'private run')} by a factor of at most"
             f" {odds(self.own.largest)}"
         ]
-        if self.most_moved is not None:
-            prior, posterior = self.most_moved
-            lines.append(
-                f"where odds grew most, a value of probability {prior:.4g} has {posterior:.4g}"
-                " after the release"
-            )
-        return lines
+        return lines if self.most_moved is None else [*lines, _grown(*self.most_moved)]
 
     def _table(self) -> list[list[str]]:
-        rows = [["attacker", "largest log-ratio", "above ε"]]
-        for one in self.attackers:
-            name = f"{one.name} †" if one.kind == INSTEAD else one.name
-            largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
-            tried = [largest, f"{one.above(self.epsilon):.2%}"]
-            rows.append([name, *(tried if len(one.found) or not self.runs else ["", ""])])
-        return rows
+        heads = ["attacker", "largest log-ratio", "above ε"]
+        return [heads, *(self._line(one) for one in self.attackers)]
+
+    def _line(self, one: Attacker) -> list[str]:
+        name = f"{one.name} †" if one.kind == INSTEAD else one.name
+        if self.runs and not len(one.found):
+            return [name, "", ""]
+        largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
+        return [name, largest, f"{one.above(self.epsilon):.2%}"]
 
     def _notes(self) -> Iterator[str]:
         if any(one.kind == INSTEAD for one in self.attackers):
@@ -196,10 +197,14 @@ class Attack:
         if self.counted is not None:
             said = self.counted.words("the released records")
             yield f"counting, {many(self.counted.windows[0], 'record')} and more away: {said}"
-        beside = self.neighbours
-        if beside is not None:
-            says = "no dependence beyond what time alone shows"
-            if beside.exists:
-                says = "chains DEPEND on each other, which no promise covers"
-            yield f"neighbouring chains: {says}: {beside.words}"
+        if self.neighbours is not None:
+            beside = self.neighbours
+            yield f"neighbouring chains: {_DEPENDS[beside.exists]}: {beside.words}"
         yield from self.notes
+
+
+def _grown(prior: float, posterior: float) -> str:
+    return (
+        f"where odds grew most, a value of probability {prior:.4g} has {posterior:.4g} after the"
+        " release"
+    )

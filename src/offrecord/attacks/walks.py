@@ -46,11 +46,13 @@ class Walks:
                 continue
             for one, left, right in zip(range(low, high), *self._messages(low, high), strict=True):
                 some = slice(int(clusters.begin[one]), int(clusters.begin[one + 1]))
-                first, last = runs.first[some].tolist(), runs.last[some].tolist()
-                # what is said of joined runs is said of the whole core
-                run = (first[0], last[0]) if len(first) == 1 else None
-                chain, near, end = self._ends(one)
-                yield some, Core(chain, near - clusters.order + 1, end, run), left, right
+                yield some, self._core(one, runs.first[some], runs.last[some]), left, right
+
+    def _core(self, one: int, first: Integers, last: Integers) -> Core:
+        chain, near, end = self._ends(one)
+        # what is said of joined runs is said of the whole core
+        run = (int(first[0]), int(last[0])) if len(first) == 1 else None
+        return Core(chain, near - self.clusters.order + 1, end, run)
 
     def _ends(self, one: int) -> tuple[int, int, int]:
         """Chain of a cluster, and where its first and its last context end."""
@@ -62,10 +64,7 @@ class Walks:
 
     def _messages(self, low: int, high: int) -> tuple[list[Floats], list[Floats]]:
         """Of each cluster of a chain the evidence before, with its first context, and behind it."""
-        inner = []
-        for one in range(low, high):
-            chain, near, last = self._ends(one)
-            inner.append(self.paths.ahead(chain, near, last - near))
+        inner = [self._across(one) for one in range(low, high)]
         lefts, rights = [self._side(low, LEFT)], [self._side(high - 1, RIGHT)]
         links = [self._link(one) for one in range(low, high - 1)]
         for at, link in enumerate(links):
@@ -76,6 +75,11 @@ class Walks:
             found = self._side(low + at, RIGHT) if link is None else link @ beyond
             rights.insert(0, scaled(found))
         return lefts, rights
+
+    def _across(self, one: int) -> Floats:
+        """(S, S) from a cluster's first context to its last one."""
+        chain, near, last = self._ends(one)
+        return self.paths.ahead(chain, near, last - near)
 
     def _link(self, one: int) -> Floats | None:
         """(S, S) probability of what is shown up to the next cluster, with its first context, given
@@ -102,22 +106,23 @@ class Walks:
 
     def _stopped(self, one: int, side: int) -> Floats:
         """(S,) likelihood of the stop that the table shows, given the start context."""
-        chain, near, last = self._ends(one)
         rule, distance = self._rule(one, side), self._distance(one, side)
         nowhere = np.zeros(self.paths.mean.contexts)
         if distance not in rule.levels:  # another table than the certificate's
             return nowhere
-        start, sign = (last, 1) if side == RIGHT else (near, -1)
         # a stop shows its context and, as what lies beyond is released, the far one (S1)
-        here, far = (
-            self.paths.shown.context(chain, start + sign * one, self.clusters.order)
-            for one in (distance, rule.deadline)
-        )
+        here, far = self._context(one, side, distance), self._context(one, side, rule.deadline)
         if here is None or far is None:
             return nowhere
         level, group = int(np.searchsorted(rule.levels, distance)), rule.far[far]
         mass = self._unstopped(one, side)[level][group, :, here]
         return mass if level == len(rule.stop) else mass * rule.stop[level, group, :, here]
+
+    def _context(self, one: int, side: int, distance: int) -> int | None:
+        """The released context at a distance; None unless all of it is released."""
+        chain, near, last = self._ends(one)
+        end = last + distance if side == RIGHT else near - distance
+        return self.paths.shown.context(chain, end, self.clusters.order)
 
     def _distance(self, one: int, side: int) -> int:
         """The distance t at which a walk stopped: what is redacted beyond the core, and m."""
@@ -172,10 +177,7 @@ class Walks:
         # are: the first stop, the second far context, the first far context, the second stop.
         ends = total - second.deadline, total - first.deadline
         before = self._arrived(one, RIGHT, ends[0])
-        # Bayes: what was left is turned round, from the context out there to the core's own
-        there = self.paths.law(chain, near - ends[1])
-        joint = self._arrived(one + 1, LEFT, ends[1]) * self.paths.law(chain, near)[:, np.newaxis]
-        behind = joint.swapaxes(1, 2) / np.where(there > 0, there, 1.0)[:, np.newaxis]
+        behind = self._turned(chain, near, ends[1], self._arrived(one + 1, LEFT, ends[1]))
         between = self.paths.ahead(chain, far + ends[0], total - sum(ends))
         found = np.zeros(between.shape)
         for a, stopped in enumerate(before):
@@ -184,20 +186,29 @@ class Walks:
                 found += stopped @ middle @ other
         return found
 
+    def _turned(self, chain: int, near: int, distance: int, arrived: Floats) -> Floats:
+        """(C, S, S) Bayes: from the context out there to the core's own."""
+        there = self.paths.law(chain, near - distance)
+        joint = arrived * self.paths.law(chain, near)[:, np.newaxis]
+        return np.asarray(joint.swapaxes(1, 2) / np.where(there > 0, there, 1.0)[:, np.newaxis])
+
     def _arrived(self, one: int, side: int, end: int) -> Floats:
         """(C, S, S) by far class and start: the mass of walks that stopped up to a distance, and
         the context there.
         """
         rule, mean = self._rule(one, side), self.paths.mean
-        chain, near, last = self._ends(one)
         found = np.zeros((rule.stop.shape[1], mean.contexts, mean.contexts))
         acting = zip(rule.levels.tolist(), self._unstopped(one, side), rule.stop, strict=False)
         for distance, mass, stop in acting:  # without the deadline, which leaves nothing
             if distance > end:
                 break
-            if side == RIGHT:
-                onward = self.paths.ahead(chain, last + distance, end - distance)
-            else:
-                onward = mean.back(self.paths.place(chain, near - distance), end - distance)[0]
-            found += (mass * stop) @ onward
+            found += (mass * stop) @ self._outward(one, side, distance, end - distance)
         return found
+
+    def _outward(self, one: int, side: int, distance: int, count: int) -> Floats:
+        """(S, S) from a walk's context at a distance to the one `count` steps further out."""
+        chain, near, last = self._ends(one)
+        if side == RIGHT:
+            return self.paths.ahead(chain, last + distance, count)
+        place = self.paths.place(chain, near - distance)
+        return np.asarray(self.paths.mean.back(place, count)[0])

@@ -8,8 +8,20 @@ from dataclasses import dataclass, field
 
 from offrecord.errors import InputError
 from offrecord.models.evidence import Verdict
+from offrecord.models.file import Origin
 from offrecord.models.promise import ACCEPTANCE
-from offrecord.release.certificate import Certificate, Matrix, Stopping, Window
+from offrecord.release.certificate import (
+    Certificate,
+    Columns,
+    Counts,
+    Growing,
+    Matrix,
+    Policy,
+    Private,
+    Stopping,
+    Validated,
+    Window,
+)
 from offrecord.release.certificate import assumptions as assumed
 from offrecord.release.certificate import statement as stated
 from offrecord.tables.steps import Step
@@ -48,47 +60,60 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     model = certificate.model
     coverage = None if model is None else model.promise().coverage
     for what, there, should in _stated_twice(certificate, coverage):
-        same = there == should
-        if isinstance(there, float) and isinstance(should, float):
-            same = math.isclose(there, should)
-        if not same:
+        if not _same(there, should):
             yield f"{what} must be {should}, is {there}"
-    yield from _counts(certificate)
+    yield from _counts(certificate.counts)
+    if certificate.output is not None and None in (certificate.key_id, certificate.private.digest):
+        yield "key_id and private.digest must be there, as there is an output"
     yield from _columns(certificate)
-    yield from _policy(certificate, coverage)
-    yield from _growing(certificate)
-    yield from _model(certificate)
+    if certificate.policy is not None:
+        yield from _policy(certificate, certificate.policy, coverage)
+    if certificate.growing is not None:
+        yield from _growing(certificate, certificate.growing)
+    if certificate.origin is not None:
+        yield from _origin(certificate, certificate.origin)
+    for verdict in certificate.verdicts:
+        yield from _verdict(certificate, verdict)
 
 
-def _stated_twice(
-    certificate: Certificate, coverage: float | None
-) -> Iterator[tuple[str, object, object]]:
-    """Fields that follow from others: name, what is stated, what follows."""
-    claim, counts, columns = certificate.claim, certificate.counts, certificate.columns
-    growing, kept = certificate.growing is not None, bool(columns.keep)
-    said = stated(certificate.kind, claim.epsilon, coverage)
+def _same(there: object, should: object) -> bool:
+    if isinstance(there, float) and isinstance(should, float):
+        return math.isclose(there, should)
+    return there == should
+
+
+#: Names, what is stated, and what follows from other fields.
+_Twice = Iterator[tuple[str, object, object]]
+
+
+def _stated_twice(certificate: Certificate, coverage: float | None) -> _Twice:
+    kind, claim = certificate.kind, certificate.claim
     yield "claim.coverage", claim.coverage, coverage
-    yield "claim.statement", claim.statement, said
-    rests = assumed(certificate.kind, growing=growing, kept=kept)
-    yield "assumptions", certificate.assumptions, rests
-    private, output = certificate.private, certificate.output
-    yield "counts.private", counts.private, private.count
-    if private.digest is not None:  # it ends with the number of records
-        size = int(private.digest.partition(":")[2])
-        yield "private.digest, count", size, counts.private
-    if private.positions is not None:
-        yield "private.positions, count", len(private.positions.keys), counts.private
-    if output is not None:
-        order = () if columns.order == "row" else (columns.order,)
-        released = (*columns.by, *order, columns.value, *columns.keep)
-        yield "output.rows", output.rows, counts.rows
-        yield "output.columns", output.columns, released
+    yield "claim.statement", claim.statement, stated(kind, claim.epsilon, coverage)
+    growing, kept = certificate.growing is not None, bool(certificate.columns.keep)
+    yield "assumptions", certificate.assumptions, assumed(kind, growing=growing, kept=kept)
+    yield from _private_twice(certificate.private, certificate.counts.private)
+    if certificate.output is not None:
+        yield "output.rows", certificate.output.rows, certificate.counts.rows
+        yield "output.columns", certificate.output.columns, _released(certificate.columns)
     for verdict in certificate.verdicts:
         yield "verdicts.promised", verdict.promised, math.exp(min(verdict.epsilon, _MOST_EPSILON))
 
 
-def _counts(certificate: Certificate) -> Iterator[str]:
-    counts, private = certificate.counts, certificate.private
+def _private_twice(private: Private, count: int) -> _Twice:
+    yield "counts.private", count, private.count
+    if private.digest is not None:  # it ends with the number of records
+        yield "private.digest, count", int(private.digest.partition(":")[2]), count
+    if private.positions is not None:
+        yield "private.positions, count", len(private.positions.keys), count
+
+
+def _released(columns: Columns) -> tuple[str, ...]:
+    order = () if columns.order == "row" else (columns.order,)
+    return (*columns.by, *order, columns.value, *columns.keep)
+
+
+def _counts(counts: Counts) -> Iterator[str]:
     # private records may have no row, so that there may be more of them
     most = max(counts.rows, counts.private)
     fits = max(counts.runs, counts.released + counts.missing, counts.chains) <= most
@@ -96,8 +121,6 @@ def _counts(certificate: Certificate) -> Iterator[str]:
         yield "counts do not go together"
     if counts.dropped_records and not counts.dropped_chains:
         yield "counts.dropped_records must be 0, as no chain was left out"
-    if certificate.output is not None and None in (certificate.key_id, private.digest):
-        yield "key_id and private.digest must be there, as there is an output"
 
 
 def _columns(certificate: Certificate) -> Iterator[str]:
@@ -112,69 +135,73 @@ def _columns(certificate: Certificate) -> Iterator[str]:
         yield "columns.zone must not be there, as no step depends on it"
 
 
-def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
-    claim, policy, choice = certificate.claim, certificate.policy, certificate.choice
-    if policy is None:
-        return
+def _policy(certificate: Certificate, policy: Policy, coverage: float | None) -> Iterator[str]:
+    claim, choice = certificate.claim, certificate.choice
     named = ("epsilon", "protect", "coverage")
     if any(getattr(policy, name) != getattr(claim, name) for name in named):
         yield "policy must have the claim's epsilon, protect and coverage"
     if choice is not None and choice.acting != policy.mechanism:
         yield f"choice.acting must be {policy.mechanism!r}, is {choice.acting!r}"
-    validated = policy.validation
-    if validated is None:
+    if policy.validation is None:
         return
     drawn, accepted = len(getattr(certificate.model, "chains", ())), 0
     if coverage is not None:
         # a policy that is given is judged once more, as a verifier would
         drawn, accepted = ACCEPTANCE[coverage].drawn, ACCEPTANCE[coverage].verifier
+    yield from _validation(policy.validation, drawn, accepted, claim.epsilon)
+
+
+def _validation(validated: Validated, drawn: int, accepted: int, epsilon: float) -> Iterator[str]:
     if validated.drawn != drawn or validated.above > accepted:
         yield (
             f"policy.validation must be of {drawn:,} chains of which {accepted} may exceed ε, is of"
             f" {validated.drawn:,}, {validated.above} of which do"
         )
     numbers = [*validated.quantiles, validated.largest]
-    if numbers != sorted(numbers) or (validated.above > 0) != (validated.largest > claim.epsilon):
+    if numbers != sorted(numbers) or (validated.above > 0) != (validated.largest > epsilon):
         yield "policy.validation: its numbers do not go together"
 
 
-def _growing(certificate: Certificate) -> Iterator[str]:
-    growing, policy, model = certificate.growing, certificate.policy, certificate.model
-    if growing is None:
-        return
+def _growing(certificate: Certificate, growing: Growing) -> Iterator[str]:
     if certificate.columns.step is None:
         yield "a growing table needs columns.step"
-    order = 1 if model is None else model.promise().order
-    rules = [one for entry in policy.rules for one in (entry.left, entry.right)] if policy else []
-    deadline = max((one.levels[-1] for one in rules if isinstance(one, Stopping)), default=0)
-    windows = [one.window for one in rules if isinstance(one, Window)]
-    matrices = [len(one.redaction) for one in rules if isinstance(one, Matrix)]
-    # a core begins up to order - 1 records before its run
-    reach = max([deadline, *windows, *matrices]) + order - 1
+    order = 1 if certificate.model is None else certificate.model.promise().order
+    deadline, reach = _reaches(certificate.policy)
+    reach += order - 1  # a core begins up to so many records before its run
     if growing.reach < reach or growing.lag < growing.reach:
         yield f"growing.lag and growing.reach must be at least {reach}, and lag at least reach"
     if growing.link < 2 * (deadline + order):  # two walks meet where their deadlines do
         yield f"growing.link must be at least {2 * (deadline + order)}, is {growing.link}"
 
 
-def _model(certificate: Certificate) -> Iterator[str]:
-    origin, columns = certificate.origin, certificate.columns
-    accepted = bool(certificate.evidence.accepted)
-    if origin is not None:
-        kind = "row" if columns.order == "row" else columns.order_kind
-        if origin.order != kind:
-            yield f"origin.order must be {kind!r}, is {origin.order!r}"
-        if origin.column != columns.value and not accepted:
-            yield f"origin.column is {origin.column!r}, and nobody accepted that"
-    for verdict in certificate.verdicts:
-        counted = verdict.counted
-        broken = counted is not None and counted > verdict.promised
-        if broken != (verdict.verdict == "broken"):
-            yield f"verdicts: {verdict.verdict!r} does not go with the odds counted"
-        if verdict.verdict == "holds" and None in (counted, verdict.visible):
-            yield "verdicts: 'holds', but nothing was counted that could have shown otherwise"
-        if broken and _acts(certificate, verdict) and not accepted:
-            yield "the model is broken at this ε, and nobody accepted that"
+def _reaches(policy: Policy | None) -> tuple[int, int]:
+    """The longest deadline of walks, and how far any rule reaches."""
+    entries = () if policy is None else policy.rules
+    rules = [one for entry in entries for one in (entry.left, entry.right)]
+    deadline = max((one.levels[-1] for one in rules if isinstance(one, Stopping)), default=0)
+    windows = [one.window for one in rules if isinstance(one, Window)]
+    matrices = [len(one.redaction) for one in rules if isinstance(one, Matrix)]
+    return deadline, max([deadline, *windows, *matrices])
+
+
+def _origin(certificate: Certificate, origin: Origin) -> Iterator[str]:
+    columns = certificate.columns
+    kind = "row" if columns.order == "row" else columns.order_kind
+    if origin.order != kind:
+        yield f"origin.order must be {kind!r}, is {origin.order!r}"
+    if origin.column != columns.value and not certificate.evidence.accepted:
+        yield f"origin.column is {origin.column!r}, and nobody accepted that"
+
+
+def _verdict(certificate: Certificate, verdict: Verdict) -> Iterator[str]:
+    counted = verdict.counted
+    broken = counted is not None and counted > verdict.promised
+    if broken != (verdict.verdict == "broken"):
+        yield f"verdicts: {verdict.verdict!r} does not go with the odds counted"
+    if verdict.verdict == "holds" and None in (counted, verdict.visible):
+        yield "verdicts: 'holds', but nothing was counted that could have shown otherwise"
+    if broken and _acts(certificate, verdict) and not certificate.evidence.accepted:
+        yield "the model is broken at this ε, and nobody accepted that"
 
 
 def _acts(certificate: Certificate, verdict: Verdict) -> bool:

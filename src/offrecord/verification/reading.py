@@ -133,27 +133,35 @@ class Records:
 
 def check_bytes(output: Output, released: Path, found: Found) -> None:
     """Compare the bytes of a release with what the certificate says."""
-    if not released.exists():
-        raise InputError(f"{released} does not exist")
-    if not (released.is_file() or released.is_dir()):
-        raise InputError(f"{released} is not a file")
-    if released.is_dir() != (output.files is not None):
-        kinds = ("one file", "a folder")
-        said, there = kinds[output.files is not None], kinds[released.is_dir()]
-        raise InputError(f"{released} is {there}, but the certificate is about {said}")
+    _check_kind(output, released)
     before = len(found.problems)
     if output.files is None:
         found.unequal(f"{released.name}, SHA-256", output.sha256, _digest(released))
         with suppress(InputError):  # a name without a known ending
             found.unequal("output.format", output.format, table_format(released))
     else:
-        # engines leave files of their own beside, such as _SUCCESS
-        names = {one.name for one in released.iterdir() if not one.name.startswith((".", "_"))}
-        found.unequal("output.files", sorted(output.files), sorted(names))
-        for name in sorted(names & {*output.files}):
-            found.unequal(f"{name}, SHA-256", output.files[name], _digest(released / name))
+        _check_folder(output.files, released, found)
     if len(found.problems) == before:
         found.checked.append("The output is the one that the certificate names, byte for byte.")
+
+
+def _check_kind(output: Output, released: Path) -> None:
+    if not released.exists():
+        raise InputError(f"{released} does not exist")
+    if not (released.is_file() or released.is_dir()):
+        raise InputError(f"{released} is not a file")
+    kinds = ("one file", "a folder")
+    said, there = kinds[output.files is not None], kinds[released.is_dir()]
+    if said != there:
+        raise InputError(f"{released} is {there}, but the certificate is about {said}")
+
+
+def _check_folder(files: dict[str, str], released: Path, found: Found) -> None:
+    # engines leave files of their own beside, such as _SUCCESS
+    names = {one.name for one in released.iterdir() if not one.name.startswith((".", "_"))}
+    found.unequal("output.files", sorted(files), sorted(names))
+    for name in sorted(names & {*files}):
+        found.unequal(f"{name}, SHA-256", files[name], _digest(released / name))
 
 
 def _digest(path: Path) -> str:
@@ -363,11 +371,17 @@ def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
 
 def check_private(records: Records, private: Private) -> None:
     """See that no private record is released, and count others without a value."""
-    counts, found = records.said.counts, records.found
+    found = records.found
     is_private = np.zeros(len(records.codes), dtype=bool)
     is_private[private.rows(records.arranged.chains)] = True
     records.wrong(is_private & (records.codes >= 0), "a private value is released")
     check_kept(records, is_private, "a kept cell beside a private value")
+    _check_missing(records, is_private)
+    found.checked.append(f"That none of {private.count:,} private records is released.")
+
+
+def _check_missing(records: Records, is_private: Mask) -> None:
+    counts, found = records.said.counts, records.found
     if records.original is None:
         found.not_checked.append(
             "How many rows had no value before: no original was given (counts.missing)."
@@ -378,7 +392,6 @@ def check_private(records: Records, private: Private) -> None:
     empty = int(np.count_nonzero((records.codes < 0) & ~is_private))
     if counts.missing > empty:
         found.wrong(f"counts.missing says {counts.missing:,}, but {empty:,} other rows are empty")
-    found.checked.append(f"That none of {private.count:,} private records is released.")
 
 
 def check_kept(

@@ -14,6 +14,7 @@ from offrecord.models.base import Integers, Mask
 from offrecord.models.records import Runs
 from offrecord.release.certificate import Certificate
 from offrecord.tables.private import Private
+from offrecord.tables.steps import Step
 from offrecord.verification.agreement import Found
 from offrecord.verification.cells import Case, check_cells
 from offrecord.verification.chance import CHAINS, check_chance, check_holes
@@ -96,17 +97,22 @@ def _check_records(
     elif rules is None:
         records.found.not_checked.append("Cells against rules: the rules cannot be judged.")
     else:
+        waits = np.isin(records.chain_of, unsure) & (records.codes < 0)
+        waits |= _waiting(records, private)
         clusters = clusters_of(records, runs, rules)
-        for setting, place in sorted(clusters.lacking):
-            records.found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
-        if not clusters.lacking:
-            waits = _waiting(records, private)
-            waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
-            case = Case(records, clusters, rules, coins, waits)
-            check_cells(case)
-            if rules.walks and coins is None and not waits.any():
-                check_chance(case, rules.promised.draw(CHAINS, random))
+        _check_rules(Case(records, clusters, rules, coins, waits), random)
         check_counts(records, private, rules.promised)
+
+
+def _check_rules(case: Case, random: np.random.Generator) -> None:
+    lacking = sorted(case.clusters.lacking)
+    for setting, place in lacking:
+        case.records.found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
+    if lacking:
+        return
+    check_cells(case)
+    if case.rules.walks and case.coins is None and not case.waits.any():
+        check_chance(case, case.rules.promised.draw(CHAINS, random))
 
 
 def _runs(records: Records, private: Private) -> tuple[Runs, Integers]:
@@ -170,11 +176,7 @@ def _waiting(records: Records, private: Private) -> Mask:
         return np.zeros(len(records.codes), dtype=bool)
     if growing.until > records.order.max(initial=growing.until - 1):
         records.found.wrong("growing.until lies beyond the newest record")
-    first = records.order[records.starts[:-1]]
-    until = np.full(len(first), growing.until)
-    newest, _ = step.counted(first, until, zone)
-    # a step that is not over yet does not count
-    newest = np.where(step.onward(first, newest, zone) > until, newest - 1, newest)
+    newest = _newest(records.order[records.starts[:-1]], growing.until, step, zone)
     known = newest - growing.lag + growing.reach  # all opt-outs up to here are known
     begins = known - growing.reach + 1
     for chain in np.unique(private.chain).tolist():
@@ -187,6 +189,12 @@ def _waiting(records: Records, private: Private) -> Mask:
                 head = place
         begins[chain] = min(begins[chain], head - growing.reach)
     return np.asarray(records.places >= begins[records.chain_of])
+
+
+def _newest(first: Integers, until: int, step: Step, zone: str | None) -> Integers:
+    """(m,) the place of each chain's last step that is over."""
+    newest, _ = step.counted(first, np.full(len(first), until), zone)
+    return np.where(step.onward(first, newest, zone) > until, newest - 1, newest)
 
 
 def _goes_on(records: Records, chain: int, first: int, last: int, link: int) -> bool:

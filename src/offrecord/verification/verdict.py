@@ -141,13 +141,15 @@ def verify(
         raise InputError(
             "a list of private records, a key and an original are checked with the released table"
         )
-    read = Certificate.load(Path(certificate))
-    given = None
+    read, given = Certificate.load(Path(certificate)), None
     if released is not None:
         keys = listed_records(read, private_list, private, before)
         given = Given(Path(released), keys, key, before, limits)
     # a publisher who knew the draws could choose rules that fail in other chains
-    seed = secrets.randbits(64) if seed is None else seed
+    return _verdict(read, given, secrets.randbits(64) if seed is None else seed)
+
+
+def _verdict(read: Certificate, given: Given | None, seed: int) -> Verdict:
     random = np.random.default_rng(seed)
     found = Found([], ["The form of the certificate, and that it agrees with itself."])
     found.not_checked += left_out(read)
