@@ -42,7 +42,7 @@ def test_the_rule_by_other_code(seed):
         posterior = fit(records, list(range(k)), epsilons=(), phase=None).posterior
     except InputError:  # nothing to learn from
         return
-    released = SimpleNamespace(codes=codes, chain_of=records.chain_of, places=steps)
+    released = SimpleNamespace(codes=codes, chains=records)
     reference = _Reference.of(released, np.ones(len(codes), dtype=bool), k)
     assert reference.order_of_the_rule() == posterior.order
     assert np.array_equal(reference.counts(posterior.order), posterior.counts)

@@ -128,7 +128,7 @@ def _of_whole_chains(records: Records, listed: pl.DataFrame | None) -> Attack:
     """Of a release that has nothing of chains with a private record, and no model."""
     private, said = private_of(records, listed), records.said
     touched = np.zeros(0, np.int64) if private is None else private.chain
-    shown = np.isin(records.chain_of, touched) & (records.codes >= 0)
+    shown = np.isin(records.chains.chain_of, touched) & records.shown
     reference, nothing = _of_any_values(records), np.zeros((0, 0))
     return Attack(
         said.dataset,
@@ -182,11 +182,10 @@ def _by_erasure(held: Released, original: Codes) -> Floats:
 
 def _counted(held: Released, reference: Reference) -> Verdict | None:
     """Counts beyond what the rules leave out, or beyond the window that the mean chain asks for."""
-    promise, size = held.promise, _counted_from(held)
+    size, labels = _counted_from(held), held.promise.labels
     if size is None:
         return None
-    once = promise.places is not None and not promise.places.cyclic
-    return counted_beyond(reference, promise.labels, size, held.policy.epsilon, once=once)
+    return counted_beyond(reference, labels, size, held.policy.epsilon, once=held.by_step)
 
 
 def _counted_from(held: Released) -> int | None:
@@ -232,12 +231,16 @@ def _read(
     records = read_records(said, table, labels, found, limits)
     if records is None:
         raise InputError(found.problems[0])
-    if len(records.codes) != said.counts.rows:
-        raise InputError(
-            f"the table has {many(len(records.codes), 'row')}, its certificate is about"
-            f" {said.counts.rows:,}: these are not of the same release"
-        )
+    _check_rows(len(records.codes), said.counts.rows)
     return records
+
+
+def _check_rows(there: int, said: int) -> None:
+    if there != said:
+        raise InputError(
+            f"the table has {many(there, 'row')}, its certificate is about {said:,}: these are not"
+            " of the same release"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,6 +295,11 @@ class Released:
     def layout(self) -> Layout:
         """Where the runs' cores are."""
         return layout_of(self._standing(self.missing), self.runs, self.promise.order, self.place_of)
+
+    @property
+    def by_step(self) -> bool:
+        """Whether each step of a chain has a kernel of its own."""
+        return self.promise.places is not None and not self.promise.places.cyclic
 
     @cached_property
     def is_private(self) -> Mask:

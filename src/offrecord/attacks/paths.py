@@ -175,8 +175,9 @@ class Paths:
 
     def _rows(self, chain: int, low: int, high: int | None) -> tuple[int, int]:
         """The rows of a chain at the places low … high − 1."""
-        end = self.shown.chains.starts[chain + 1] if high is None else self.shown.row(chain, high)
-        return self.shown.row(chain, low), int(end)
+        shown = self.shown
+        end = shown.chains.starts[chain + 1] if high is None else shown.row(chain, high)
+        return shown.row(chain, low), int(end)
 
     def _forward(
         self,

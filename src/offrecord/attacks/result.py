@@ -47,6 +47,11 @@ class Attacker:
         """The largest; 0 of none."""
         return float(self.found.max(initial=0.0))
 
+    @property
+    def is_limited(self) -> bool:
+        """No run is given away."""
+        return bool(np.isfinite(self.largest))
+
     def above(self, epsilon: float) -> float:
         """The share of runs above ε."""
         found = self.found
@@ -59,7 +64,7 @@ class Attacker:
             "kind": self.kind,
             "runs": len(self.found),
             # infinity is no JSON
-            "largest": self.largest if np.isfinite(self.largest) else "infinite",
+            "largest": self.largest if self.is_limited else "infinite",
             "above": self.above(epsilon),
         }
 
@@ -183,7 +188,7 @@ class Attack:
         name = f"{one.name} †" if one.kind == INSTEAD else one.name
         if self.runs and not len(one.found):
             return [name, "", ""]
-        largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
+        largest = f"{one.largest:.4f}" if one.is_limited else "infinite"
         return [name, largest, f"{one.above(self.epsilon):.2%}"]
 
     def _notes(self) -> Iterator[str]:

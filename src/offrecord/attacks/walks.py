@@ -60,6 +60,11 @@ class Walks:
         first, last = int(clusters.first[one]), int(clusters.last[one])
         return int(clusters.chain[one]), first + clusters.order - 1, last
 
+    def _at(self, one: int, side: int, distance: int) -> tuple[int, int]:
+        """Chain of a cluster, and where a context at a distance from it ends."""
+        chain, near, last = self._ends(one)
+        return chain, last + distance if side == RIGHT else near - distance
+
     # ---- messages along the clusters of a chain
 
     def _messages(self, low: int, high: int) -> tuple[list[Floats], list[Floats]]:
@@ -120,8 +125,7 @@ class Walks:
 
     def _context(self, one: int, side: int, distance: int) -> int | None:
         """The released context at a distance; None unless all of it is released."""
-        chain, near, last = self._ends(one)
-        end = last + distance if side == RIGHT else near - distance
+        chain, end = self._at(one, side, distance)
         return self.paths.shown.context(chain, end, self.clusters.order)
 
     def _distance(self, one: int, side: int) -> int:
@@ -145,8 +149,7 @@ class Walks:
 
     def _unstopped(self, one: int, side: int) -> list[Floats]:
         """(C, S, S) at each level: mass that has not stopped, by far class and start context."""
-        chain, near, last = self._ends(one)
-        place = self.paths.place(chain, last if side == RIGHT else near)
+        place = self.paths.place(*self._at(one, side, 0))
         key = (int(self.clusters.rules[one, side]), place, side)
         if key not in self._masses:
             rule, mean = self._rule(one, side), self.paths.mean
@@ -207,8 +210,7 @@ class Walks:
 
     def _outward(self, one: int, side: int, distance: int, count: int) -> Floats:
         """(S, S) from a walk's context at a distance to the one `count` steps further out."""
-        chain, near, last = self._ends(one)
+        chain, end = self._at(one, side, distance)
         if side == RIGHT:
-            return self.paths.ahead(chain, last + distance, count)
-        place = self.paths.place(chain, near - distance)
-        return np.asarray(self.paths.mean.back(place, count)[0])
+            return self.paths.ahead(chain, end, count)
+        return np.asarray(self.paths.mean.back(self.paths.place(chain, end), count)[0])

@@ -34,25 +34,14 @@ class Case:
     coins: Coins | None
     waits: Mask  # rows of a growing table that leave later
 
-    @property
-    def missing(self) -> int:
-        """How many rows had no value."""
-        return self.records.said.counts.missing
-
 
 def check_cells(case: Case) -> None:
     """What shows may show, and what is empty may be."""
     records, waits, found = case.records, case.waits, case.records.found
-    records.wrong(waits & (records.codes >= 0), "a value is released that has to wait")
+    records.hidden(waits, "a value is released that has to wait")
     must, may = _check_walks(case) if case.rules.walks else _check_local(case)
     check_kept(records, must | waits)
-    empty = (records.codes < 0) & ~may & ~waits
-    count = np.count_nonzero(empty)
-    if records.original is not None:
-        records.wrong(empty & (records.original != -1), "empty, although the rules release it")
-    elif count > case.missing:
-        says = f"empty without a reason, as {count:,} rows are; {case.missing:,} had no value"
-        records.wrong(empty, says)
+    _check_empty(records, ~records.shown & ~may & ~waits)
     if records.original is not None and case.coins is not None:
         found.checked.append("Every cell, recomputed from rules, coins and the original values.")
         return
@@ -60,6 +49,17 @@ def check_cells(case: Case) -> None:
     if case.coins is not None:
         found.checked.append("Coins of records near private ones and of walks, drawn anew.")
         found.not_checked.append("What coins decided by values that are redacted: no original.")
+
+
+def _check_empty(records: Records, empty: Mask) -> None:
+    """A problem where no rule redacts what is empty."""
+    count, missing = np.count_nonzero(empty), records.counts.missing
+    if records.original is not None:
+        empty &= records.original != -1
+        records.wrong(np.flatnonzero(empty), "empty, although the rules release it")
+    elif count > missing:
+        says = f"empty without a reason, as {count:,} rows are; {missing:,} had no value"
+        records.wrong(np.flatnonzero(empty), says)
 
 
 # ---- local rules: the largest threshold that any run lays on a record decides (F3)
@@ -73,11 +73,10 @@ def _check_local(case: Case) -> tuple[Mask, Mask]:
     least, most = (_of_value(limits, codes, which) for which in (np.min, np.max))
     must[rows], may[rows] = least == ALWAYS, most > 0
     if coins is not None:
-        drawn = coins.draws(records.chain_of[rows], records.order[rows])
+        drawn = coins.draws(records.chains.chain_of[rows], records.order[rows])
         must[rows] |= (drawn < least) & (codes != -1)  # no coin is drawn for a missing value
         may[rows] = (most == ALWAYS) | (drawn < most)
-    shown = must & (records.codes >= 0) & ~case.waits
-    records.wrong(shown, "a value is released that the rules redact")
+    records.hidden(must & ~case.waits, "a value is released that the rules redact")
     return must, may
 
 
@@ -120,7 +119,7 @@ def _beside(case: Case, some: Integers, side: Local, direction: str) -> tuple[In
     # all rows from low on, one range after the other, and which range each is of
     of = np.repeat(np.arange(len(sizes)), sizes)
     rows = low[of] + np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    distance = np.abs(records.places[rows] - edge[of])
+    distance = np.abs(records.chains.places[rows] - edge[of])
     return rows, thresholds(side.redaction)[distance - 1]
 
 
@@ -179,7 +178,7 @@ class Walks:
                 stops, goes_on = (high == ALWAYS) | (drawn < high), goes_on & (drawn >= low)
             found[:, number] = np.any(alive & stops, axis=1) & looked[number] & ~blind
             alive &= goes_on
-        unknown = self.case.missing > 0 and records.original is None
+        unknown = records.counts.missing > 0 and records.original is None
         found[:, -1] = blind | alive.any(axis=1) | unknown
         return found
 
@@ -221,7 +220,7 @@ def _check_walks(case: Case) -> tuple[Mask, Mask]:
     records, clusters = case.records, case.clusters
     cores, exact = clusters.cores, case.coins is not None and records.original is not None
     inside = covered(records, cores.chain, cores.first, cores.last)
-    records.wrong(inside & (records.codes >= 0), "a value beside a private one is released")
+    records.hidden(inside, "a value beside a private one is released")
     left, right = (_most_redacted(case, name) for name in ("left", "right"))
     may = covered(records, cores.chain, cores.first - left, cores.last + right)
     # where stops are not known, cores alone are sure to have gone
@@ -255,13 +254,13 @@ def _most_redacted(case: Case, name: str) -> Integers:
 def nearest_shown(records: Records, clusters: Clusters, name: str) -> Integers:
     """(c,) how many records next to a cluster show nothing, at most as many as there are."""
     margin, _ = clusters.margins(records, name)
-    shown = np.flatnonzero(records.codes >= 0)
+    shown = np.flatnonzero(records.shown)
     if not len(shown):
         return margin
     chain, edge = clusters.cores.chain, clusters.edges(name)
     row = records.row_from(chain, edge + (name == "right"))
     at = np.searchsorted(shown, row) - (name == "left")
     nearest = shown[np.clip(at, 0, len(shown) - 1)]
-    there = (at >= 0) & (at < len(shown)) & (records.chain_of[nearest] == chain)
-    apart = np.abs(records.places[nearest] - edge) - 1
+    there = (at >= 0) & (at < len(shown)) & (records.chains.chain_of[nearest] == chain)
+    apart = np.abs(records.chains.places[nearest] - edge) - 1
     return np.where(there, np.minimum(apart, margin), margin)

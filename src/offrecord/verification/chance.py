@@ -54,12 +54,12 @@ def _side_bound(case: Case, drawn: Drawn, name: str) -> Floats:
 
 def check_holes(records: Records, rules: Rules, drawn: Drawn) -> None:
     """The same without knowing which records are private: holes are taken as runs."""
-    counts, shown = records.said.counts, np.flatnonzero(records.codes >= 0)
-    same = np.diff(records.chain_of[shown]) == 0
-    apart, rows = np.diff(records.places[shown]) - 1, np.diff(shown) - 1
+    counts, shown = records.counts, np.flatnonzero(records.shown)
+    same = np.diff(records.chains.chain_of[shown]) == 0
+    apart, rows = np.diff(records.chains.places[shown]) - 1, np.diff(shown) - 1
     inside = same & (rows > 0)  # a gap without a row hides nothing
     holes = int(inside.sum()) - counts.missing
-    hidden = int(np.count_nonzero(records.codes < 0)) - counts.private
+    hidden = int(np.count_nonzero(~records.shown)) - counts.private
     absent = int((apart - rows)[inside].sum())
     if holes <= 0:
         return

@@ -19,15 +19,15 @@ from offrecord.verification.reading import Records
 
 Draws = NDArray[np.uint64]
 
-#: Stands for a threshold of 2**64; no other probability gives it, as floats end at 2**64 - 2**11.
+#: Stands for a threshold of 2**64; no other probability gives it.
 ALWAYS = np.uint64(2**64 - 1)
+_MOST = 2.0**64 - 2.0**11  # the largest float below 2**64
 
 
 def thresholds(chances: Floats) -> Draws:
     """Probabilities times 2**64, rounded up; ALWAYS for 1."""
     scaled = np.ceil(chances * 2.0**64)  # the product is exact: only the exponent changes
-    certain = scaled >= 2.0**64
-    return np.where(certain, ALWAYS, np.where(certain, 0.0, scaled).astype(np.uint64))
+    return np.where(scaled > _MOST, ALWAYS, np.minimum(scaled, _MOST).astype(np.uint64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Coins:
             content = text.encode()
             named.update(b"\x03" + len(content).to_bytes(8, "little") + content)
         arranged = self.records.arranged
-        rows = pl.Series(self.records.starts[:-1])
+        rows = pl.Series(self.records.chains.starts[:-1])
         names = [arranged.names[name].gather(rows) for name in arranged.columns.by]
         columns = [encoded(_typed(one) if self.typed else one) for one in names]
         found = bytearray()
@@ -69,7 +69,7 @@ class Coins:
         """(r, 2) chain tag xor order block."""
         blocks = self._tags[chain]  # a copy, as it is an index and no slice
         # 15 bytes of two's complement, then the kind
-        kind = 2 if self.records.arranged.chains.timed else 1
+        kind = 2 if self.records.chains.timed else 1
         sign = np.where(order < 0, np.uint64(2**56 - 1), np.uint64(0))
         blocks[:, 0] ^= order.astype(np.int64).view(np.uint64)
         blocks[:, 1] ^= sign | np.uint64(kind << 56)

@@ -244,21 +244,29 @@ def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator) -> Fl
 
 def _stationary(kernels: Floats) -> Floats:
     """(M, S) stationary laws by elimination of states, without a subtraction."""
-    left, shares = kernels.copy(), []
     with np.errstate(divide="ignore", invalid="ignore"):
-        # taking out the last state sends what enters it on to where it leaves to
-        for state in range(left.shape[-1] - 1, 0, -1):
-            leaves = left[:, state, :state].sum(axis=-1, keepdims=True)
-            shares.append(left[:, :state, state] / leaves)
-            onward = shares[-1][:, :, np.newaxis] * left[:, state, np.newaxis, :state]
-            left = left[:, :state, :state] + onward
         law = np.ones((len(kernels), 1))
-        for share in reversed(shares):
+        for share in reversed([*_eliminated(kernels)]):
             law = np.concatenate((law, np.sum(law * share, axis=1, keepdims=True)), axis=1)
         law /= law.sum(axis=1, keepdims=True)
-    # where some contexts never occur: they have the eigenvector's 0
     for member in np.flatnonzero(~np.isfinite(law).all(axis=1)):
-        values, vectors = np.linalg.eig(kernels[member].T)
-        one = np.abs(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
-        law[member] = np.where(one < 1e-12 * one.max(), 0.0, one) / one.sum()
+        law[member] = _eigenvector(kernels[member])
     return law
+
+
+def _eliminated(left: Floats) -> Iterator[Floats]:
+    """(M, state) of each state, from the last: how often it is entered, by the state before."""
+    # taking out the last state sends what enters it on to where it leaves to
+    for state in range(left.shape[-1] - 1, 0, -1):
+        leaves = left[:, state, :state].sum(axis=-1, keepdims=True)
+        share = left[:, :state, state] / leaves
+        yield share
+        onward = share[:, :, np.newaxis] * left[:, state, np.newaxis, :state]
+        left = left[:, :state, :state] + onward
+
+
+def _eigenvector(kernel: Floats) -> Floats:
+    # contexts that never occur have a 0 here, where elimination divides by it
+    values, vectors = np.linalg.eig(kernel.T)
+    one = np.abs(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
+    return np.asarray(np.where(one < 1e-12 * one.max(), 0.0, one) / one.sum())

@@ -45,14 +45,16 @@ def joint_leakage(left: Floats, right: Floats, law: Floats, k: int) -> Floats:
         return _of_values(before[:, :, 0], after[:, :, 0], law > 0)
     if before.shape[1] * after.shape[1] <= _DIRECT:
         return _all_pairs(before, after, shares, total[:, 0] > 0)
-    found = np.zeros(members)
     # one by one, as the pairs that are left out differ
-    for member in range(members):
-        given = before[member] * shares[member], after[member]
-        sides = _Side(given[0], before[member]), _Side(given[1] * shares[member], after[member])
-        values = np.flatnonzero(total[member, 0] > 0)
-        for one, other in permutations(values.tolist(), 2):
-            found[member] = _largest(given, sides, one, other, found[member])
+    each = zip(before, after, shares, total[:, 0] > 0, strict=True)
+    return np.array([_of_member(*one) for one in each])
+
+
+def _of_member(before: Floats, after: Floats, shares: Floats, occurs: Mask) -> float:
+    given, found = (before * shares, after), 0.0
+    sides = _Side(given[0], before), _Side(after * shares, after)
+    for one, other in permutations(np.flatnonzero(occurs).tolist(), 2):
+        found = _largest(given, sides, one, other, found)
     return found
 
 

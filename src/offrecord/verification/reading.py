@@ -16,8 +16,8 @@ import polars as pl
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Mask
-from offrecord.models.records import Codes
-from offrecord.release.certificate import Certificate, Output, Positions
+from offrecord.models.records import Chains, Codes
+from offrecord.release.certificate import Certificate, Counts, Output, Positions
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.frames import Native, listed_keys
@@ -49,33 +49,33 @@ class Records:
         return self.codes if self.original is None else self.original
 
     @property
-    def starts(self) -> Integers:
-        """(m + 1,) where each chain begins, and the end."""
-        return self.arranged.chains.starts
+    def shown(self) -> Mask:
+        """(n,) the rows with a value."""
+        return np.asarray(self.codes >= 0)
 
     @property
-    def places(self) -> Integers:
-        """(n,) steps from the first record of the chain."""
-        return self.arranged.chains.places
+    def counts(self) -> Counts:
+        """What the certificate says of how much there is."""
+        return self.said.counts
+
+    @property
+    def chains(self) -> Chains:
+        """Where chains begin, and each row's chain and place."""
+        return self.arranged.chains
 
     @property
     def order(self) -> Integers:
         """(n,) order values."""
-        return np.asarray(self.arranged.chains.order, dtype=np.int64)
-
-    @cached_property
-    def chain_of(self) -> Integers:
-        """(n,) the chain of each row."""
-        return self.arranged.chains.chain_of
+        return np.asarray(self.chains.order, dtype=np.int64)
 
     @cached_property
     def ends(self) -> Integers:
         """(m,) the place of each chain's last record; in a growing table of one still to come."""
-        return self.places[self.starts[1:] - 1] + (self.said.growing is not None)
+        return self.chains.places[self.chains.starts[1:] - 1] + (self.said.growing is not None)
 
     def row_from(self, chain: Integers, place: Integers) -> Integers:
         """The first row of a chain at a place or after it."""
-        chains = self.arranged.chains
+        chains = self.chains
         # places beyond the last would be those of the next chain
         wanted = chain * chains.width + np.clip(place, 0, chains.width - 1)
         return np.searchsorted(chains.keys, wanted)
@@ -84,7 +84,11 @@ class Records:
         """The row of a chain at a place, -1 if there is none."""
         row = self.row_from(chain, place)
         safe = np.minimum(row, len(self.codes) - 1)
-        there = (self.chain_of[safe] == chain) & (self.places[safe] == place) & (row == safe)
+        there = (
+            (self.chains.chain_of[safe] == chain)
+            & (self.chains.places[safe] == place)
+            & (row == safe)
+        )
         return np.where(there, row, -1)
 
     def placed(self, kind: Kind, chain: Integers, steps: Integers) -> Integers:
@@ -93,7 +97,7 @@ class Records:
         if where is None or where.kind == "step":
             return np.minimum(steps, kind.places - 1)
         # the phase of a chain's first record, and the next one with each step: as kernels go round
-        first = clock.phases_of(self.order[self.starts[chain]], where.kind, where.zone)
+        first = clock.phases_of(self.order[self.chains.starts[chain]], where.kind, where.zone)
         return np.asarray((first + steps) % kind.places)
 
     def check_places(self, kind: Kind) -> None:
@@ -109,14 +113,17 @@ class Records:
                 )
             return
         own = Step.parsed(clock.STEPS[where.kind])
-        if not self.arranged.chains.timed or step is None or not step.same(own, where.zone):
+        if not self.chains.timed or step is None or not step.same(own, where.zone):
             self.found.wrong(
                 f"the model has a kernel for each {where.kind}, which is not this table's step"
             )
 
-    def wrong(self, rows: Integers | Mask, says: str) -> None:
+    def hidden(self, rows: Mask, says: str) -> None:
+        """A problem with each of some rows that has a value."""
+        self.wrong(np.flatnonzero(rows & self.shown), says)
+
+    def wrong(self, rows: Integers, says: str) -> None:
         """The same problem with several rows, of which the first are named."""
-        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         for row in rows[:_NAMED].tolist():
             self.found.wrong(f"{self._name(row)}: {says}")
         if len(rows) > _NAMED:
@@ -127,7 +134,7 @@ class Records:
         names = [*columns.by, *columns.ordering]
         cells = [f"{name} {str(frame[name][row])[:60]}" for name in names]
         if columns.order is None:
-            cells.append(f"row {row - self.starts[self.chain_of[row]] + 1}")
+            cells.append(f"row {row - self.chains.starts[self.chains.chain_of[row]] + 1}")
         return ", ".join(cells)
 
 
@@ -259,8 +266,7 @@ def with_original(records: Records, path: Path, limits: Mapping[str, int] | None
         raise InputError("the original table must have the rows of the released one")
     original = _codes(arranged)
     if arranged.unlabelled is None:
-        other = (records.codes >= 0) & (records.codes != original)
-        records.wrong(other, "another value than in the original table")
+        records.hidden(records.codes != original, "another value than in the original table")
         said = "Every value that is released is that of the original table."
         records.found.checked.append(said)
     return replace(records, original=original)
@@ -328,7 +334,7 @@ def another_list(said: Certificate, private: Private) -> str | None:
 
 def check_list(records: Records, private: Private, listed: pl.DataFrame | None) -> None:
     """Compare the list with the table, and with the positions that are published."""
-    said, found, positions = records.said, records.found, records.said.private.positions
+    found, positions = records.found, records.said.private.positions
     lost = int(np.count_nonzero(private.known & ~private.found))
     if lost:
         found.wrong(f"{lost:,} private entries name records that their chains do not have")
@@ -339,7 +345,7 @@ def check_list(records: Records, private: Private, listed: pl.DataFrame | None) 
         return
     by = list(records.arranged.columns.by)
     dropped = listed.filter(pl.Series(~private.known)).select(by).n_unique() if by else 0
-    found.unequal("counts.dropped_chains", said.counts.dropped_chains, dropped)
+    found.unequal("counts.dropped_chains", records.counts.dropped_chains, dropped)
     found.not_checked.append("That the list is complete: it is the one given (private.positions).")
     if positions is None:
         return
@@ -371,27 +377,26 @@ def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
 
 def check_private(records: Records, private: Private) -> None:
     """See that no private record is released, and count others without a value."""
-    found = records.found
     is_private = np.zeros(len(records.codes), dtype=bool)
-    is_private[private.rows(records.arranged.chains)] = True
-    records.wrong(is_private & (records.codes >= 0), "a private value is released")
+    is_private[private.rows(records.chains)] = True
+    records.hidden(is_private, "a private value is released")
     check_kept(records, is_private, "a kept cell beside a private value")
     _check_missing(records, is_private)
-    found.checked.append(f"That none of {private.count:,} private records is released.")
+    records.found.checked.append(f"That none of {private.count:,} private records is released.")
 
 
 def _check_missing(records: Records, is_private: Mask) -> None:
-    counts, found = records.said.counts, records.found
+    missing, found = records.counts.missing, records.found
     if records.original is None:
         found.not_checked.append(
             "How many rows had no value before: no original was given (counts.missing)."
         )
     else:
-        missing = int(np.count_nonzero((records.original == -1) & ~is_private))
-        found.unequal("counts.missing", counts.missing, missing)
-    empty = int(np.count_nonzero((records.codes < 0) & ~is_private))
-    if counts.missing > empty:
-        found.wrong(f"counts.missing says {counts.missing:,}, but {empty:,} other rows are empty")
+        there = int(np.count_nonzero((records.original == -1) & ~is_private))
+        found.unequal("counts.missing", missing, there)
+    empty = int(np.count_nonzero(~records.shown & ~is_private))
+    if missing > empty:
+        found.wrong(f"counts.missing says {missing:,}, but {empty:,} other rows are empty")
 
 
 def check_kept(
@@ -401,4 +406,5 @@ def check_kept(
     columns = records.arranged.columns
     if columns.keep and not columns.keep_all:
         kept = pl.any_horizontal(pl.col(list(columns.keep)).is_not_null())
-        records.wrong(gone & records.arranged.frame.select(kept).to_series().to_numpy(), says)
+        shows = records.arranged.frame.select(kept).to_series().to_numpy()
+        records.wrong(np.flatnonzero(gone & shows), says)

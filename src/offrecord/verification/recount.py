@@ -55,7 +55,7 @@ def _apart(records: Records, private: Private, distance: int | None) -> Mask:
     """(n,) the records that a model may have been learned from."""
     # chains without a private record, or records so many steps from every private one
     if distance is None:
-        return ~np.isin(records.chain_of, private.chain)
+        return ~np.isin(records.chains.chain_of, private.chain)
     low, high = private.place - distance + 1, private.place + distance - 1
     return ~covered(records, private.chain, low, high)
 
@@ -106,9 +106,9 @@ class _Reference:
         codes = np.where(counts & (records.codes >= 0), records.codes, -1).astype(np.int64)
         linked = np.zeros(len(codes), dtype=bool)
         linked[1:] = (codes[1:] >= 0) & (codes[:-1] >= 0)
-        linked[1:] &= records.chain_of[1:] == records.chain_of[:-1]
-        linked[1:] &= np.diff(records.places) == 1
-        return cls(codes, records.chain_of, linked, k)
+        linked[1:] &= records.chains.chain_of[1:] == records.chains.chain_of[:-1]
+        linked[1:] &= np.diff(records.chains.places) == 1
+        return cls(codes, records.chains.chain_of, linked, k)
 
     @property
     def units(self) -> int:

@@ -30,7 +30,7 @@ def runs_of(records: Records, private: Private) -> tuple[Runs, Mask]:
         # a row that is empty between them was redacted, or missing, which the original says
         sure = nothing if records.original is not None else nothing & (high == low)
         parts[1:] = ~sure
-        unsure[1:] = nothing & ~sure & (high - low <= records.said.counts.missing)
+        unsure[1:] = nothing & ~sure & (high - low <= records.counts.missing)
     head = np.flatnonzero(parts)
     tail = np.append(head[1:], private.count)[: len(head)] - 1
     return Runs(chain[head], place[head], place[tail], private.order[head]), unsure[head]

@@ -97,7 +97,7 @@ def _check_records(
     elif rules is None:
         records.found.not_checked.append("Cells against rules: the rules cannot be judged.")
     else:
-        waits = np.isin(records.chain_of, unsure) & (records.codes < 0)
+        waits = np.isin(records.chains.chain_of, unsure) & ~records.shown
         waits |= _waiting(records, private)
         clusters = clusters_of(records, runs, rules)
         _check_rules(Case(records, clusters, rules, coins, waits), random)
@@ -117,7 +117,7 @@ def _check_rules(case: Case, random: np.random.Generator) -> None:
 
 def _runs(records: Records, private: Private) -> tuple[Runs, Integers]:
     """The runs of which it is known where they end, and the chains with others."""
-    (runs, joins), said = runs_of(records, private), records.said.counts.runs
+    (runs, joins), said = runs_of(records, private), records.counts.runs
     if not runs.count - int(joins.sum()) <= said <= runs.count:
         records.found.unequal("counts.runs", said, runs.count)
     unsure = np.unique(runs.chain[joins]) if said < runs.count else runs.chain[:0]
@@ -130,11 +130,13 @@ def _runs(records: Records, private: Private) -> tuple[Runs, Integers]:
 
 
 def _check_counts(records: Records) -> None:
-    counts, found = records.said.counts, records.found
-    found.unequal("counts.rows", counts.rows, len(records.codes))
-    found.unequal("counts.chains", counts.chains, len(records.starts) - 1)
-    found.unequal("counts.released", counts.released, int(np.count_nonzero(records.codes >= 0)))
-    records.wrong(records.codes < -1, "a value that is none of the model's labels")
+    counts, found = records.counts, records.found
+    released = int(np.count_nonzero(records.shown))
+    there = {"rows": len(records.codes), "chains": records.chains.count, "released": released}
+    for name, count in there.items():
+        found.unequal(f"counts.{name}", getattr(counts, name), count)
+    none = np.flatnonzero(records.codes < -1)
+    records.wrong(none, "a value that is none of the model's labels")
     found.checked.append("Rows, chains, order, labels and the number of values released.")
 
 
@@ -159,12 +161,11 @@ def _check_without_list(records: Records, rules: Rules | None, random: np.random
 def _check_whole(records: Records, private: Private) -> None:
     """Nothing is left of a chain that holds a private record."""
     # any other record of such a chain may depend on the private one, under no model at all
-    touched = np.isin(records.chain_of, private.chain)
-    shown = touched & (records.codes >= 0)
-    records.wrong(shown, "a value is released of a chain with a private record")
+    touched = np.isin(records.chains.chain_of, private.chain)
+    records.hidden(touched, "a value is released of a chain with a private record")
     check_kept(records, touched)
-    empty = int(np.count_nonzero(~touched & (records.codes < 0)))
-    if empty > records.said.counts.missing:
+    empty = int(np.count_nonzero(~touched & ~records.shown))
+    if empty > records.counts.missing:
         records.found.wrong(f"{empty:,} rows of other chains are empty")
     records.found.checked.append("That every chain with a private record has left as a whole.")
 
@@ -176,7 +177,7 @@ def _waiting(records: Records, private: Private) -> Mask:
         return np.zeros(len(records.codes), dtype=bool)
     if growing.until > records.order.max(initial=growing.until - 1):
         records.found.wrong("growing.until lies beyond the newest record")
-    newest = _newest(records.order[records.starts[:-1]], growing.until, step, zone)
+    newest = _newest(records.order[records.chains.starts[:-1]], growing.until, step, zone)
     known = newest - growing.lag + growing.reach  # all opt-outs up to here are known
     begins = known - growing.reach + 1
     for chain in np.unique(private.chain).tolist():
@@ -188,7 +189,7 @@ def _waiting(records: Records, private: Private) -> Mask:
                     break
                 head = place
         begins[chain] = min(begins[chain], head - growing.reach)
-    return np.asarray(records.places >= begins[records.chain_of])
+    return np.asarray(records.chains.places >= begins[records.chains.chain_of])
 
 
 def _newest(first: Integers, until: int, step: Step, zone: str | None) -> Integers:
