@@ -135,19 +135,31 @@ class Walks:
     side: Stops
     direction: str
 
+    @property
+    def chain(self) -> Integers:
+        """(w,) the chain of each."""
+        return self.case.clusters.cores.chain[self.which]
+
+    @property
+    def edge(self) -> Integers:
+        """(w,) the place at which each begins."""
+        return self.case.clusters.edges(self.direction)[self.which]
+
     def contexts(self, codes: Codes, distance: int) -> Integers:
         """(w,) the context at a distance, -1 where a record of it shows nothing."""
-        records, clusters, order = self.case.records, self.case.clusters, self.side.order
-        chain, edge = clusters.cores.chain[self.which], clusters.edges(self.direction)[self.which]
-        first = edge + (distance - order + 1 if self.direction == "right" else -distance)
-        found = np.zeros(len(self.which), dtype=np.int64)
+        order, found = self.side.order, np.zeros(len(self.which), dtype=np.int64)
+        first = self.edge + (distance - order + 1 if self.direction == "right" else -distance)
         for at in range(order):
-            row = records.row_at(chain, first + at)
-            code = np.where(row < 0, -1, codes[np.maximum(row, 0)]).astype(np.int64)
+            code = self._codes(codes, first + at)
             # a value that the model does not know counts as the first one
             following = found * self.case.rules.kind.k + np.maximum(code, 0)
             found = np.where((code == -1) | (found < 0), -1, following)
         return found
+
+    def _codes(self, codes: Codes, place: Integers) -> Integers:
+        """(w,) the codes of records, -1 where there is no row."""
+        row = self.case.records.row_at(self.chain, place)
+        return np.where(row < 0, -1, codes[np.maximum(row, 0)]).astype(np.int64)
 
     def blind(self) -> Mask:
         """(w,) where a record that the walk looks at is known to be missing (rule 3)."""
@@ -184,8 +196,8 @@ class Walks:
 
     def _draws(self, coins: Coins, level: int) -> Draws:
         """(w,) the coins of a level."""
-        cores, counter = self.case.clusters.cores, level + (self.direction == "right") * _SIDE
-        return coins.draws(cores.chain[self.which], cores.order[self.which], _PURPOSE, counter)
+        order, counter = self.case.clusters.cores.order, level + (self.direction == "right") * _SIDE
+        return coins.draws(self.chain, order[self.which], _PURPOSE, counter)
 
 
 def _extremes(stop: Floats) -> list[Floats]:
@@ -244,11 +256,16 @@ def _most_redacted(case: Case, name: str) -> Integers:
         latest = levels[len(levels) - 1 - fits[:, ::-1].argmax(axis=1)]
         stops[which] = np.where(fits.any(axis=1), latest, order)
         wrong = which[~fits.any(axis=1)]
-        next_to = clusters.edges(name)[wrong] + (1 if name == "right" else -1)
-        rows = np.maximum(records.row_at(clusters.cores.chain[wrong], next_to), 0)
-        says = f"the walk to the {name} cannot have stopped where values are released"
-        records.wrong(rows, says)
+        _check_stops(case, wrong, name)
     return np.where(whole & (stops > apart), margin, np.minimum(stops - order, margin))
+
+
+def _check_stops(case: Case, wrong: Integers, name: str) -> None:
+    clusters, records = case.clusters, case.records
+    next_to = clusters.edges(name)[wrong] + (1 if name == "right" else -1)
+    rows = np.maximum(records.row_at(clusters.cores.chain[wrong], next_to), 0)
+    says = f"the walk to the {name} cannot have stopped where values are released"
+    records.wrong(rows, says)
 
 
 def nearest_shown(records: Records, clusters: Clusters, name: str) -> Integers:

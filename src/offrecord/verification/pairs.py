@@ -61,17 +61,12 @@ def _of_member(before: Floats, after: Floats, shares: Floats, occurs: Mask) -> f
 def _of_values(before: Floats, after: Floats, occurs: Mask) -> Floats:
     """(M,) of order 1, where the sides' ratios for two values add (F2)."""
     found = np.zeros(len(before))
+    with np.errstate(divide="ignore"):
+        sides = np.log(before), np.log(after)
     for one, other in permutations(range(before.shape[2]), 2):
-        both = _log_of_two(before, one, other) + _log_of_two(after, one, other)
-        found = np.maximum(found, np.where(occurs[:, one] & occurs[:, other], both, 0.0))
+        left, right = (_apart(side[:, :, one], side[:, :, other]).max(axis=1) for side in sides)
+        found = np.maximum(found, np.where(occurs[:, one] & occurs[:, other], left + right, 0.0))
     return found
-
-
-def _log_of_two(side: Floats, one: int, other: int) -> Floats:
-    """(M,) the largest log-ratio of two values over outcomes, which may be below 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(side[:, :, one]) - np.log(side[:, :, other])
-    return np.asarray(np.where(side[:, :, one] > 0, ratios, -np.inf).max(axis=1))
 
 
 def _all_pairs(before: Floats, after: Floats, shares: Floats, occurs: Mask) -> Floats:
@@ -105,7 +100,7 @@ class _Side:
 
 
 def _apart(one: Floats, other: Floats) -> Floats:
-    """(O,) one - other; outcomes that do not occur under the first are never the largest."""
+    """one - other, by outcome; outcomes that do not occur under the first are never the largest."""
     return np.where(np.isneginf(one), -np.inf, one - np.where(np.isneginf(one), 0.0, other))
 
 

@@ -155,19 +155,20 @@ class _Reference:
         """Above the order that BIC prefers, as far as the records reach."""
         k, transitions = self.k, int(self.linked.sum())
         reached = [int(np.sum(self.steps >= order)) for order in range(_CONTEXTS)]
-        # contexts that half of the transitions reach, with enough of them for each parameter
-        compared = longest = 0
+        # contexts that half of the transitions reach
+        longest = 0
         while k ** (longest + 1) <= _CONTEXTS and 2 * reached[longest + 1] >= transitions:
             longest += 1
-        while (
-            compared < min(_LONGEST, longest)
-            and _PER_PARAMETER * (k - 1) * k ** (compared + 1) <= transitions
-        ):
-            compared += 1
+        compared = self._compared(min(_LONGEST, longest), transitions)
         bic = [self._bic(order, compared) for order in range(compared + 1)]
         best = int(np.argmin(bic))
         # BIC sees too little memory, so the rule takes a longer one (docs/proofs/plausible.md)
         return min(best + 2 if k == 2 else max(best, 1) + 1, max(longest, 1))
+
+    def _compared(self, longest: int, transitions: int) -> int:
+        """The longest order with enough transitions for each parameter."""
+        sizes = ((self.k - 1) * self.k**order for order in range(1, longest + 1))
+        return sum(_PER_PARAMETER * size <= transitions for size in sizes)
 
     def _bic(self, order: int, reach: int) -> float:
         counts = self.counts(order, reach)

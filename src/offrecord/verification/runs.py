@@ -52,8 +52,9 @@ class Clusters:
 
     def by_rule(self, direction: str) -> list[tuple[Side, Integers]]:
         """Each rule of a direction, and the clusters it acts for."""
-        acting = {id(side): side for side in self.sides[direction] if side is not None}
-        numbers = np.array([id(side) for side in self.sides[direction]], dtype=np.int64)
+        sides = self.sides[direction]
+        numbers = np.array([id(side) for side in sides], dtype=np.int64)
+        acting = {id(side): side for side in sides if side is not None}
         return [(side, np.flatnonzero(numbers == one)) for one, side in acting.items()]
 
     def deadlines(self, direction: str, order: int) -> Integers:
