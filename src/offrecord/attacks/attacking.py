@@ -168,7 +168,7 @@ def _by_model(held: Released) -> Inferred:
 
 
 def _by_walks(held: Released) -> Inferred:
-    book = RuleBook.of_policy(held.policy, held.promise.order)
+    book = RuleBook.of_policy(held.policy, held.order)
     clusters = clusters_of(held.layout, book)
     return Walks(held.paths(held.chains), clusters, book).inferred(held.runs)
 
@@ -212,11 +212,14 @@ def _notes(held: Released, own: Inferred) -> Iterator[str]:
             f"not attacked: {many(impossible, 'private run')} beside which the model holds what is"
             " released for impossible"
         )
-    if held.runs.count != held.certificate.counts.runs:
+    yield from _other_runs(held.runs.count, held.certificate.counts.runs)
+
+
+def _other_runs(there: int, said: int) -> Iterator[str]:
+    if there != said:
         yield (
-            f"{many(held.runs.count, 'private run')} here where the certificate counts"
-            f" {held.certificate.counts.runs:,}: which records between private ones are missing is"
-            " not known"
+            f"{many(there, 'private run')} here where the certificate counts {said:,}: which"
+            " records between private ones are missing is not known"
         )
 
 
@@ -294,7 +297,12 @@ class Released:
     @cached_property
     def layout(self) -> Layout:
         """Where the runs' cores are."""
-        return layout_of(self._standing(self.missing), self.runs, self.promise.order, self.place_of)
+        return layout_of(self._standing(self.missing), self.runs, self.order, self.place_of)
+
+    @property
+    def order(self) -> int:
+        """How many records the next one depends on."""
+        return self.promise.order
 
     @property
     def by_step(self) -> bool:
@@ -341,7 +349,7 @@ class Released:
             return np.ones(self.runs.count, dtype=bool)
         # what waits is empty, too, and would be read as redacted
         begins = self._holding.begins(self.arranged, self.private)[self.runs.chain]
-        return np.asarray(self.runs.last + self.policy.reach + self.promise.order < begins)
+        return np.asarray(self.runs.last + self.policy.reach + self.order < begins)
 
     def where_settled(self, found: Inferred) -> Inferred:
         """What is inferred, with no ratio for runs that are not settled."""
@@ -370,7 +378,7 @@ class Released:
     @property
     def redaction(self) -> Floats:
         """(n, k) how likely local rules redact each record, by its value."""
-        acting, order = self._standing(self.missing), self.promise.order
+        acting, order = self._standing(self.missing), self.order
         found = deciding.local_redaction(acting, self.runs, self.policy, self.place_of, order)
         assert found is not None
         found = found if self._holding is None else closed(found, self.arranged.chains)
@@ -379,7 +387,7 @@ class Released:
 
     def _certain(self, missing: Mask) -> deciding.Certainty:
         acting, runs = self._standing(missing), self._runs(missing)
-        found = deciding.certain(acting, runs, self.policy, self.place_of, self.promise.order)
+        found = deciding.certain(acting, runs, self.policy, self.place_of, self.order)
         return found if self._holding is None else closed(found, self.arranged.chains)
 
     def _runs(self, missing: Mask) -> Runs:

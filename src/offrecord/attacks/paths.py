@@ -64,12 +64,16 @@ class Shown:
         """The rows, sorted, that end `order` released records one step apart."""
         fits = self.released.copy()
         fits[: order - 1] = False
-        same = np.diff(self.chains.chain_of, prepend=-1) == 0
-        follows = same & (np.diff(self.chains.places, prepend=-1) == 1)
         for back in range(1, order):
             fits[back:] &= self.released[:-back]
-            fits[back - 1 :] &= follows[: len(follows) - back + 1]
+            fits[back - 1 :] &= self._follows[: len(fits) - back + 1]
         return np.flatnonzero(fits)
+
+    @cached_property
+    def _follows(self) -> Mask:
+        """(n,) the rows one step after the row before."""
+        # keys of two chains are never neighbours, as the width is more than one beyond any place
+        return np.asarray(np.diff(self.chains.keys, prepend=0) == 1)
 
     def row(self, chain: int, place: int) -> int:
         """The first row of a chain at a place or behind it; the chain's end, if none is."""
@@ -82,17 +86,18 @@ class Shown:
 
     def context(self, chain: int, end: int, order: int) -> int | None:
         """The released context that ends at a place; None unless all of it is released."""
-        found, row = 0, self.row(chain, max(end - order + 1, 0))
+        row = self.row(chain, max(end - order + 1, 0))
         if end < order - 1 or row + order > len(self.symbols):
             return None
         rows = np.arange(row, row + order)
         places = np.arange(end - order + 1, end + 1)
         there = self.released[rows] & (self.chains.places[rows] == places)
-        if not there.all():
-            return None
-        for symbol in self.symbols[rows].tolist():
-            found = found * self.k + symbol - 1
-        return found
+        return self._number(rows) if there.all() else None
+
+    def _number(self, rows: Integers) -> int:
+        """The context of released rows."""
+        powers = self.k ** np.arange(len(rows) - 1, -1, -1)
+        return int((self.symbols[rows] - 1) @ powers)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

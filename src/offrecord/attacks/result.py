@@ -43,6 +43,11 @@ class Attacker:
         return np.abs(self.ratios[~np.isnan(self.ratios)])
 
     @property
+    def tried(self) -> int:
+        """About how many runs there is a ratio."""
+        return len(self.found)
+
+    @property
     def largest(self) -> float:
         """The largest; 0 of none."""
         return float(self.found.max(initial=0.0))
@@ -62,7 +67,7 @@ class Attacker:
         return {
             "attacker": self.name,
             "kind": self.kind,
-            "runs": len(self.found),
+            "runs": self.tried,
             # infinity is no JSON
             "largest": self.largest if self.is_limited else "infinite",
             "above": self.above(epsilon),
@@ -111,23 +116,31 @@ class Attack:
         names = [one.name for one in self._promised if one.above(self.epsilon) > 0]
         if self.counted is not None and self.counted.verdict == "broken":
             names.append("counting")
-        beside = self.neighbours
-        if beside is not None and beside.exists and beside.counted > math.exp(self.epsilon):
+        if self._neighbours_exceed:
             names.append("neighbouring chains")
         return tuple(names)
 
     @property
+    def _neighbours_exceed(self) -> bool:
+        beside = self.neighbours
+        return beside is not None and beside.exists and beside.counted > math.exp(self.epsilon)
+
+    @property
     def most_moved(self) -> tuple[float, float] | None:
         """Prior and posterior of the value whose odds grew most; None if there is none."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds = [one / (1.0 - one) for one in (self.prior, self.posterior)]
-            grew = np.where(self.prior > 0, odds[1] / odds[0], -np.inf)
-        # NaN where a value was certain before and after, and where no run was attacked
-        grew = np.nan_to_num(grew, nan=-np.inf)
+        grew = self._growth()
         if not grew.size or not np.isfinite(self.posterior).any():
             return None
         at = int(grew.argmax())
         return float(self.prior.flat[at]), float(self.posterior.flat[at])
+
+    def _growth(self) -> Floats:
+        """(r, k) by what factor the odds on each value grew."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            before, after = (one / (1.0 - one) for one in (self.prior, self.posterior))
+            grew = np.where(self.prior > 0, after / before, -np.inf)
+        # NaN where a value was certain before and after, and where no run was attacked
+        return np.nan_to_num(grew, nan=-np.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -170,12 +183,12 @@ class Attack:
                 f"nothing of the chains with private records is in the table of {self.dataset}, so"
                 " nothing is inferred by the model"
             ]
-        if self.runs and not len(self.own.found) and self.wrong == 0:
+        if self.runs and not self.own.tried and self.wrong == 0:
             return [f"the model attacks none of {runs} of {self.dataset}: the notes say why"]
         within = "within" if self.holds else "NOT WITHIN"
         lines = [
             f"{within} ε = {self.epsilon:g}: by the mean chain the release of {self.dataset} moves"
-            f" the odds on any of {many(len(self.own.found), 'private run')} by a factor of at most"
+            f" the odds on any of {many(self.own.tried, 'private run')} by a factor of at most"
             f" {odds(self.own.largest)}"
         ]
         return lines if self.most_moved is None else [*lines, _grown(*self.most_moved)]
@@ -186,7 +199,7 @@ class Attack:
 
     def _line(self, one: Attacker) -> list[str]:
         name = f"{one.name} †" if one.kind == INSTEAD else one.name
-        if self.runs and not len(one.found):
+        if self.runs and not one.tried:
             return [name, "", ""]
         largest = f"{one.largest:.4f}" if one.is_limited else "infinite"
         return [name, largest, f"{one.above(self.epsilon):.2%}"]
