@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from offrecord.tables.summary import Summary as Summary
     from offrecord.theory.influence import (
         Region as Region,
-        delta_star as delta_star,
         influence_by_distance as influence_by_distance,
         max_influence as max_influence,
         pointwise_influence as pointwise_influence,
         regions as regions,
     )
     from offrecord.theory.leakage import leakage as leakage, leakages as leakages
+    from offrecord.theory.one_side import delta_star as delta_star
     from offrecord.theory.problem import Problem as Problem, Secret as Secret
     from offrecord.verification import Verdict as Verdict, verify as verify
 # isort: on
@@ -75,9 +75,9 @@ _HOMES = {
     "models.posterior": "Posterior",
     "fitting.fit": "Fit",
     "theory.problem": "Problem Secret",
-    "theory.influence": "Region delta_star influence_by_distance max_influence"
-    " pointwise_influence regions",
+    "theory.influence": "Region influence_by_distance max_influence pointwise_influence regions",
     "theory.leakage": "leakage leakages",
+    "theory.one_side": "delta_star",
     "mechanisms": "MECHANISMS design mechanism_named",
     "mechanisms.base": "Mechanism Policy",
     "mechanisms.best_local.mechanism": "BestLocal",

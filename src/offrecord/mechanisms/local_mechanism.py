@@ -20,7 +20,7 @@ from offrecord.mechanisms.rules import LocalRule, Pair, Setting, of_setting
 from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
 from offrecord.models.members import Members
-from offrecord.theory.influence import first_small
+from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem, Secret
 
 #: The redaction of the left and of the right side, (reach, k) each, from the secret outwards.
@@ -192,6 +192,6 @@ def _chain_around(mean: Members, place: int, epsilon: float) -> tuple[MarkovChai
 # Margin beyond which nothing changes: about twice what both sides need with half of ε each.
 def _margin(chain: MarkovChain, epsilon: float) -> int:
     share = epsilon / 200 if epsilon > 0 else 1e-9  # the least share of ε that a side may have
-    reaches = [first_small(chain, _FAR, sign, share, _FAR - 1) for sign in (-1, 1)]
+    reaches = [OneSide(chain, _FAR, sign, _FAR - 1).delta_star(share) for sign in (-1, 1)]
     known = [reach for reach in reaches if reach is not None]
     return 2 * max(known) + 6 if len(known) == 2 else _FAR

@@ -10,7 +10,8 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.mechanisms.local_mechanism import LocalMechanism, Sides, always
 from offrecord.models.chain import MarkovChain
-from offrecord.theory.influence import first_small, max_influence
+from offrecord.theory.influence import max_influence
+from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem, Secret
 
 
@@ -38,7 +39,8 @@ class MarkovQuilt(LocalMechanism):
         margins = secret.first - 1, problem.n - secret.last
         near, far = sorted(margins)
         n, p = near + far + 1, near + 1
-        delta, half = (first_small(chain, 1, 1, one, n) or n for one in (epsilon, epsilon / 2))
+        to_right = OneSide(chain, 1, 1, n)
+        delta, half = (to_right.delta_star(one) or n for one in (epsilon, epsilon / 2))
         border = _max_influence(chain, n + 1 - p) + _max_influence(chain, p - 1)
         if p == 1 or epsilon < border or p + delta - 2 * half < 0:
             sizes = p - 1, min(delta, n - p)

@@ -20,7 +20,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms import design
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.base import Floats
-from offrecord.theory.influence import first_small, max_influence
+from offrecord.theory.influence import max_influence
 from offrecord.theory.leakage import checked_redaction, rows_beside
 from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem
@@ -55,9 +55,10 @@ def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
             "Theorem 2 is about one private record in a stationary chain with two values"
         )
     p = min(problem.private[0], n + 1 - problem.private[0])  # re-indexed, as the paper assumes
+    side = OneSide(chain, 1, 1, n)
 
     def delta_star(budget: float) -> int:
-        return first_small(chain, 1, 1, budget, n) or n  # none is small enough: the whole chain
+        return side.delta_star(budget) or n  # none is small enough: the whole chain
 
     to_end, to_start = (max_influence(chain, p, t) for t in (n, 1))
     if epsilon < to_end:

@@ -14,8 +14,9 @@ from offrecord.mechanisms.window import BestWindow
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.bounds import relaxed_leakage_as_printed, theorem2_as_printed
 from offrecord.paper.figures import fig2_problem
-from offrecord.theory.influence import delta_star, influence_by_distance
+from offrecord.theory.influence import influence_by_distance
 from offrecord.theory.leakage import leakage
+from offrecord.theory.one_side import delta_star
 from offrecord.theory.problem import Problem
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 
 import numpy as np
@@ -15,7 +15,6 @@ from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.theory.problem import budget
 
-_MOST_STEPS = 1_000_000  # records that a chain which forgets slowly is followed: a minute
 _SMALL = 1e-150  # probabilities below are multiplied by logarithms
 #: Far above what rounding may add to an influence (docs/proofs/rounding.md, "What F4 forces").
 _FORCED_RELATIVE, _FORCED_ABSOLUTE = 1e-9, 1e-12
@@ -45,12 +44,7 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         InputError: For what is no record of the chain.
     """
     _check(chain, private)
-    positions = np.atleast_1d(np.asarray(records))
-    if positions.dtype.kind not in "iu":
-        raise InputError("records must be whole numbers")
-    for record in {int(positions.min()), int(positions.max())} if len(positions) else ():
-        _check(chain, record)
-    positions = positions.astype(np.int64)  # differences of unsigned numbers would wrap around
+    positions = _positions(chain, records)
     out = np.full((len(positions), chain.k), np.inf)
     for direction in (-1, 1):
         distances = (positions - private) * direction
@@ -58,6 +52,15 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         if here.any():
             out[here] = _beside(chain, private, direction, distances[here])
     return out[0] if np.ndim(records) == 0 else out
+
+
+def _positions(chain: MarkovChain, records: int | ArrayLike) -> Integers:
+    positions = np.atleast_1d(np.asarray(records))
+    if positions.dtype.kind not in "iu":
+        raise InputError("records must be whole numbers")
+    for record in {int(positions.min()), int(positions.max())} if len(positions) else ():
+        _check(chain, record)
+    return positions.astype(np.int64)  # differences of unsigned numbers would wrap around
 
 
 def _beside(chain: MarkovChain, private: int, direction: int, distances: Integers) -> Floats:
@@ -89,20 +92,25 @@ def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int
     """
     found = np.empty((count, chain.k, chain.k))
     kernels = np.broadcast_to(chain.kernels(private, private + direction * count), found.shape)
-    support = chain.support(private)
-    state = np.diag(support.astype(np.float64))
-    smallest = float(kernels[kernels > 0].min()) if count else 1.0
+    state = np.diag(chain.support(private).astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs, step = np.log(state), 0
-        while step < count and smallest > _SMALL and not np.any((state > 0) & (state < _SMALL)):
-            state = state @ kernels[step]
-            logs = found[step] = np.log(state)
-            step += 1
-        for further in range(step, count):  # products of small numbers would vanish
-            logs = _log_product(logs, np.log(kernels[further]))
-            found[further] = logs
+        for step, logs in enumerate(_logs_of_products(state, kernels)):
+            found[step] = logs
         highest = found.max(axis=1, keepdims=True)
         return np.where(np.isfinite(highest), found - highest, -np.inf)
+
+
+def _logs_of_products(state: Floats, kernels: Floats) -> Iterator[Floats]:
+    """By step, the logarithm of the state times all kernels so far."""
+    logs, is_small = np.log(state), np.any((kernels > 0) & (kernels <= _SMALL))
+    for kernel in kernels:
+        # products of small numbers would vanish; once a state is small, it is left as it is
+        if is_small or np.any((state > 0) & (state < _SMALL)):
+            logs = _log_product(logs, np.log(kernel))
+        else:
+            state = state @ kernel
+            logs = np.log(state)
+        yield logs
 
 
 def _log_product(left: Floats, right: Floats) -> Floats:
@@ -124,17 +132,19 @@ def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
     log_size = _log_size(alpha, beta, gap)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         power = np.exp(steps * log_size)  # |s|
-        odd = (steps % 2 == 1) & (gap < 0)  # where s is negative
-        shortfall = -np.expm1(steps * log_size)  # 1 − |s|
-        log_rest = np.where(
-            odd, np.log1p(power), np.where(power > 0.5, np.log(shortfall), np.log1p(-power))
-        )
-        signed = np.where(odd, -power, power)
+        signed = np.where((steps % 2 == 1) & (gap < 0), -power, power)
+        log_rest = _log_rest(signed, steps * log_size)
         columns = [
             np.abs(_log_top(own, other, signed, steps, abs(gap), log_size) - log_rest)
             for own, other in ((beta, alpha), (alpha, beta))
         ]
     return np.stack(columns, axis=1)
+
+
+def _log_rest(signed: Floats, log_power: Floats) -> Floats:
+    """log(1 − s), s = signed."""
+    # 1 − |s| by its own formula where s is near 1, so that no digits are lost
+    return np.where(signed > 0.5, np.log(-np.expm1(log_power)), np.log1p(-signed))
 
 
 def _log_size(alpha: float, beta: float, gap: float) -> float:
@@ -198,13 +208,19 @@ def max_influence(chain: MarkovChain, private: int, records: int | Iterable[int]
         return np.inf
     if chain.order > 1:
         raise InputError("the influence of several records is computed for chains of order 1")
+    support = chain.support(private)
+    total = _ratios_beside(chain, private, wanted)[np.ix_(support, support)]
+    return float(np.maximum(total, 0.0).max())
+
+
+def _ratios_beside(chain: MarkovChain, private: int, records: Collection[int]) -> Floats:
+    """(k, k) the largest log-ratio of values of the records between two private values."""
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
-        distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
+        distances = [(t - private) * direction for t in records if (t - private) * direction > 0]
         if distances:  # given the nearest, those beyond say nothing more (Markov)
             total += _largest_ratios(chain, private, direction, min(distances))
-    support = chain.support(private)
-    return float(np.maximum(total[np.ix_(support, support)], 0.0).max())
+    return total
 
 
 def _largest_ratios(chain: MarkovChain, private: int, direction: int, distance: int) -> Floats:
@@ -234,67 +250,6 @@ def influence_by_distance(
     """
     records = private + direction * np.arange(1, count + 1)
     return np.asarray(pointwise_influence(chain, private, records).max(axis=1, initial=0.0))
-
-
-def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
-    """Δ*(ε), the smallest distance with max-influence at most ε (Theorem 2).
-
-    Args:
-        chain: stationary, of order 1.
-        epsilon: the budget.
-        limit: how far to look.
-
-    Returns:
-        The distance to the right; None beyond the limit.
-
-    Raises:
-        InputError: For another chain, and a limit below 1.
-    """
-    if not chain.is_stationary or chain.order > 1:
-        raise InputError("delta_star needs a stationary chain of order 1")
-    if whole_number("limit", limit) < 1:
-        raise InputError(f"limit must be at least 1, got {limit}")
-    return first_small(chain, 1, 1, budget(epsilon), limit)
-
-
-def first_small(
-    chain: MarkovChain,
-    private: int,
-    direction: int,
-    epsilon: float,
-    margin: int,
-    look: Callable[[int], Floats] | None = None,
-) -> int | None:
-    """The distance from which on everything is region S on one side; None beyond the margin."""
-    if margin == 0:
-        return None
-    if is_independent(chain, private, direction):
-        return 1
-    if epsilon <= 0:
-        return None
-    count = min(64, margin)
-    while True:
-        found = influence_beside(chain, private, direction, count) if look is None else look(count)
-        largest = found.max(axis=1)
-        # a record further off says no more than one nearer (data processing)
-        if largest[-1] <= epsilon:  # it never rises with the distance
-            return int(np.argmax(largest <= epsilon)) + 1
-        if count >= min(margin, _MOST_STEPS) or _is_constant(largest):
-            return None
-        count = min(4 * count, margin)
-
-
-def is_independent(chain: MarkovChain, private: int, direction: int) -> bool:
-    """Whether the neighbouring record is alike under all private values, to the last bit."""
-    support = chain.support(private)
-    rows = chain.kernels(private, private + direction)[0][support]
-    return bool(np.all(rows == rows[0]))
-
-
-def _is_constant(largest: Floats) -> bool:
-    """Whether the influence no longer falls, to the last bit: a chain that never forgets."""
-    last = largest[-32:]
-    return len(last) == 32 and (bool(np.all(last == last[0])) or not np.isfinite(last).any())
 
 
 def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from offrecord.errors import InputError
@@ -24,11 +25,9 @@ from offrecord.theory.sides import (
     LEAST,
     SIDES,
     Direction,
-    context_outcomes,
-    kernel_product,
+    Walk,
+    fully_redacted,
     local_outcomes,
-    nothing_released,
-    one_further,
 )
 
 #: Outputs of one side of order above 1 that are followed; beyond, leakage takes minutes.
@@ -131,11 +130,11 @@ class Around:
         if self.members.places is not None:
             return self.secret
         inside = None if self.inside is None else self.inside.tobytes()
-        sides = [
-            (rows.tobytes(), min(margin - len(rows), self.members.order))
-            for rows, margin in zip(self.rows, self.margins, strict=True)
-        ]
-        return inside, tuple(sides), self.length, self.ends[1] - self.secret.last
+        left, right = map(self._side_key, self.rows, self.margins)
+        return inside, left, right, self.length, self.ends[1] - self.secret.last
+
+    def _side_key(self, rows: Floats, margin: int) -> tuple[bytes, int]:
+        return rows.tobytes(), min(margin - len(rows), self.members.order)
 
     def _place(self, record: int) -> int:
         return self.members.place_after(0, record - 1)
@@ -150,29 +149,35 @@ class Around:
         return np.concatenate([self._leakages(part) for part in parts])
 
     def _leakages(self, members: Members) -> Floats:
-        left, right = (self._outcomes(members, side) for side in SIDES)
-        laws = [members.law(self._place(end)) for end in self.ends]
+        walks = [Walk(members, self._place(end), side) for end, side in self._starts]
+        left, right = map(self._outcomes, walks)
         if self.length < members.order:
             # a secret within one context: a sum over the contexts that hold it (R6)
-            return record_leakages(left, right, laws[0], self._codes())
+            return record_leakages(left, right, walks[0].law, self._codes)
         # first and last values of a run occur together or not (F9)
-        pairs = log_ratios(left, laws[0]), log_ratios(right, laws[1])
+        pairs = log_ratios(left, walks[0].law), log_ratios(right, walks[1].law)
         found = _added(*pairs, self._together(members))
         return np.asarray(np.where(found > NOTHING, found, 0.0))
+
+    @property
+    def _starts(self) -> list[tuple[int, Direction]]:
+        return list(zip(self.ends, SIDES, strict=True))
 
     @property
     def is_given_away(self) -> bool:
         """Whether a record of the secret may be released that could have another value."""
         if self.inside is None:
             return False
-        for record, row in enumerate(self.inside, self.secret.first):
-            end = max(record, self.members.order)
-            laws = of_value(self.members.law(self._place(end)), self.members.k, end - record)
-            possible = (laws > 0).any(axis=0)
-            if possible.sum() > 1 and not (row == 1)[possible].all():
-                return True
-        return False
+        rows = enumerate(self.inside, self.secret.first)
+        return any(self._gives_away(record, row) for record, row in rows)
 
+    def _gives_away(self, record: int, row: Floats) -> bool:
+        end = max(record, self.members.order)
+        laws = of_value(self.members.law(self._place(end)), self.members.k, end - record)
+        possible = (laws > 0).any(axis=0)
+        return bool(possible.sum() > 1 and not (row == 1)[possible].all())
+
+    @property
     def _codes(self) -> Integers:
         """(S,) the values of a short secret in each start context, as one number."""
         k, after = self.members.k, self.ends[1] - self.secret.last
@@ -180,86 +185,78 @@ class Around:
 
     def _together(self, members: Members) -> Mask:
         """(M, S, S) which start contexts of a long secret occur together."""
-        place, steps = self._place(self.ends[0]), self.ends[1] - self.ends[0]
-        product = kernel_product(members, place, steps, "right")
-        return np.asarray((product > 0) & (members.law(place) > 0)[:, :, np.newaxis])
+        walk = Walk(members, self._place(self.ends[0]), "right")
+        product = walk.product(self.ends[1] - self.ends[0])
+        return np.asarray((product > 0) & (walk.law > 0)[:, :, np.newaxis])
 
     # ---- what is seen on one side
 
-    def _outcomes(self, members: Members, direction: Direction) -> Floats:
+    def _outcomes(self, walk: Walk) -> Floats:
         """(M, O, S) what may be seen of one side."""
-        rows, margin, end = self._side(direction)
-        if members.order == 1:
-            return local_outcomes(rows, members, self._place(end), direction, margin)
-        window = self._window(rows, margin)
+        at = SIDES.index(walk.direction)
+        rows, margin = self.rows[at], self.margins[at]
+        if walk.members.order == 1:
+            return local_outcomes(rows, walk.members, walk.place, walk.direction, margin)
+        window = fully_redacted(rows)
         # windows show the nearest context (R6); anything else is enumerated
-        if window is None:
-            return np.stack(list(self._enumerated(members, direction)), axis=1)
-        steps, seen = self._steps_to_context(direction, window, margin)
+        if rows[window : min(window + walk.members.order, margin)].any():
+            return np.stack(list(self._enumerated(walk, rows, margin)), axis=1)
+        seen = min(walk.members.order, margin - window)
         if seen == 0:
-            return np.ones((members.count, 1, members.contexts))
-        return context_outcomes(members, self._place(end), steps, seen, direction)
+            return np.ones((walk.members.count, 1, walk.members.contexts))
+        return walk.context_outcomes(self._steps(window + seen, walk.direction), seen)
 
-    def _side(self, direction: Direction) -> tuple[Floats, int, int]:
-        """Rows of redaction outwards, number of records, last record of the start context."""
-        at = SIDES.index(direction)
-        return self.rows[at], self.margins[at], self.ends[at]
-
-    def _window(self, rows: Floats, margin: int) -> int | None:
-        """The size of a window of whole redactions, if the side is one."""
-        size = int(np.argmin(np.append(np.all(rows == 1, axis=1), False)))
-        return size if not rows[size : min(size + self.members.order, margin)].any() else None
-
-    def _steps_to_context(self, direction: Direction, window: int, margin: int) -> tuple[int, int]:
-        """How far the nearest released context is, and how many of its records are released."""
-        order = self.members.order
-        seen = min(order, margin - window)
+    def _steps(self, distance: int, direction: Direction) -> int:
+        """How many steps from the start context shows a record; up to 0 if it holds the record."""
         if direction == "right":
-            return self.secret.last + window + seen - self.ends[1], seen
-        end = self.secret.first - window - 1 if seen == order else order
-        return self.ends[0] - end, seen
+            return distance - (self.ends[1] - self.secret.last)
+        # a step to the left shows the first record of a context
+        return distance + self.ends[0] - self.members.order + 1 - self.secret.first
 
-    def _enumerated(self, members: Members, direction: Direction) -> Iterator[Floats]:
+    def _enumerated(self, walk: Walk, rows: Floats, margin: int) -> Iterator[Floats]:
         """(M, S) likelihoods of every output of a side up to `order` releases in a row (R6)."""
-        rows, margin, end = self._side(direction)
-        place, given = self._place(end), 0
-        # how many records in a row were released, and what is likely then
-        states = [(0, kernel_product(members, place, 0, direction))]
+        given, states = 0, [(0, walk.product(0))]
         for distance in range(1, margin + 1):
-            steps, digit = self._step_and_digit(distance, direction)
-            row = rows[distance - 1] if distance <= len(rows) else np.zeros(members.k)
-            values = np.arange(members.contexts) // members.k**digit % members.k
+            row = rows[distance - 1] if distance <= len(rows) else np.zeros(rows.shape[1])
             going = []
-            for released, state in states:
-                # records that the start context holds come first, without a step
-                moved = one_further(state, members, place, steps, direction) if steps > 0 else state
-                for more, shown in _branches(_scaled(moved), values, row, released):
-                    if more < members.order:
-                        going.append((more, shown))
-                    else:
-                        given += 1
-                        yield shown.sum(axis=2)
+            for released, shown in self._branched(walk, states, distance, row):
+                if released < walk.members.order:
+                    going.append((released, shown))
+                else:
+                    given += 1
+                    yield shown.sum(axis=2)
             states = going
-            size = len(states) * members.count * members.contexts**2
-            if len(states) + given > _MOST_OUTPUTS or size > _MOST_NUMBERS:
-                raise InputError(
-                    f"a redaction of order {members.order} with so many outputs takes too long to"
-                    " judge; a window does not"
-                )
+            _check_effort(walk.members, len(states), given)
+        end = self.ends[SIDES.index(walk.direction)]
         for _, state in states:
-            yield nothing_released(state, members, place, end - members.order, direction)
+            yield walk.nothing_released(state, end - walk.members.order)
 
-    def _step_and_digit(self, distance: int, direction: Direction) -> tuple[int, int]:
-        """How many steps from the start context shows a record, and its digit in the context."""
-        order, (first, last) = self.members.order, self.secret
-        if direction == "right":
-            steps = distance - (self.ends[1] - last)
-            return steps, max(-steps, 0)
-        steps = distance + self.ends[0] - order + 1 - first
-        return steps, order - 1 + min(steps, 0)
+    def _branched(
+        self, walk: Walk, states: list[tuple[int, Floats]], distance: int, row: Floats
+    ) -> Iterator[tuple[int, Floats]]:
+        """What the record at a distance may show after each state: how many records in a row are
+        released then, and what is likely.
+        """
+        k, steps = walk.members.k, self._steps(distance, walk.direction)
+        to_left = walk.members.order - 1 + min(steps, 0)
+        digit = max(-steps, 0) if walk.direction == "right" else to_left
+        values = np.arange(walk.members.contexts) // k**digit % k
+        for released, state in states:
+            # records that the start context holds come first, without a step
+            moved = walk.one_further(state, steps) if steps > 0 else state
+            yield from _branches(_followed(moved), values, row, released)
 
 
-def _scaled(state: Floats) -> Floats:
+def _check_effort(members: Members, open_outputs: int, given: int) -> None:
+    size = open_outputs * members.count * members.contexts**2
+    if open_outputs + given > _MOST_OUTPUTS or size > _MOST_NUMBERS:
+        raise InputError(
+            f"a redaction of order {members.order} with so many outputs takes too long to judge; a"
+            " window does not"
+        )
+
+
+def _followed(state: Floats) -> Floats:
     """Likelihoods by the largest; InputError if some are too small to be followed."""
     state = state / max(float(state.max()), np.finfo(float).tiny)
     if np.any((state > 0) & (state < LEAST)):
@@ -270,7 +267,6 @@ def _scaled(state: Floats) -> Floats:
 def _branches(
     state: Floats, values: Integers, row: Floats, released: int
 ) -> Iterator[tuple[int, Floats]]:
-    """What a record may show: how many in a row are released then, and what is likely."""
     chances = [(0, row[values])]
     chances += [
         (released + 1, (values == value) * (1 - row[value])) for value in np.flatnonzero(row < 1)
@@ -326,19 +322,21 @@ def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Flo
 def _nearest(rows: Floats, order: int) -> Floats:
     """The rows up to the first `order` rows of zeros."""
     count = _FIRST_LOOK
-    while True:
-        free: Mask = np.logical_not(rows[:count].any(axis=1))
-        whole = free.copy()  # whether the next `order` rows are all free
-        for further in range(1, order):
-            whole[:-further] &= free[further:]
-            whole[len(whole) - further :] = False
-        found = np.flatnonzero(whole)
-        if len(found):
-            return rows[: int(found[0])]
-        if count >= len(rows):
-            used = np.flatnonzero(~free)
-            return rows[: int(used[-1]) + 1] if len(used) else rows[:0]
+    while (end := _first_free(rows[:count], order)) is None and count < len(rows):
         count *= 8
+    if end is not None:
+        return rows[:end]
+    used = np.flatnonzero(rows.any(axis=1))
+    return rows[: int(used[-1]) + 1] if len(used) else rows[:0]
+
+
+def _first_free(rows: Floats, order: int) -> int | None:
+    """Where the first `order` rows of zeros begin."""
+    redacted = rows.any(axis=1)
+    if len(rows) < order:
+        return None
+    free = np.flatnonzero(~sliding_window_view(redacted, order).any(axis=1))
+    return int(free[0]) if len(free) else None
 
 
 def released(matrix: Floats, problem: Problem) -> float:

@@ -7,11 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
+from offrecord.errors import InputError
 from offrecord.models.base import Floats, Mask
 from offrecord.models.chain import MarkovChain
-from offrecord.theory.influence import first_small, influence_beside, is_independent
+from offrecord.models.checking import whole_number
+from offrecord.theory.influence import influence_beside
 from offrecord.theory.pairs import ratios
-from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.problem import Problem, Secret, budget
+from offrecord.theory.sides import scaled
+
+_MOST_STEPS = 1_000_000  # records that a chain which forgets slowly is followed: a minute
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +40,11 @@ class OneSide:
 
     @cached_property
     def is_independent(self) -> bool:
-        """Whether nothing on this side depends on the record at the edge."""
-        return self.margin == 0 or is_independent(self.chain, self.edge, self.direction)
+        """Whether nothing on this side depends on the record at the edge, to the last bit."""
+        if self.margin == 0:
+            return True
+        rows = self.kernels(1)[0][self.chain.support(self.edge)]
+        return bool(np.all(rows == rows[0]))
 
     def influence(self, count: int) -> Floats:
         """(count, k) pointwise influence by distance; −∞ for a value that is never taken."""
@@ -49,8 +57,17 @@ class OneSide:
 
     def delta_star(self, epsilon: float) -> int | None:
         """Δ*: the smallest distance with max-influence at most ε, None beyond the margin."""
-        where = self.chain, self.edge, self.direction
-        return first_small(*where, epsilon, self.margin, self.influence)
+        if self.margin == 0 or self.is_independent:
+            return 1 if self.margin else None
+        if epsilon <= 0:
+            return None
+        count = min(64, self.margin)
+        # a record further off says no more than one nearer (data processing): the last is the least
+        while (largest := self.influence(count).max(axis=1))[-1] > epsilon:
+            if count >= min(self.margin, _MOST_STEPS) or _is_constant(largest[-32:]):
+                return None
+            count = min(4 * count, self.margin)
+        return int(np.argmax(largest <= epsilon)) + 1
 
     def kernels(self, count: int) -> Floats:
         """(count, k, k) the kernels of the first steps away from the edge."""
@@ -75,27 +92,48 @@ class OneSide:
         rows: (B, R, k) by distance; if R is less than the margin, all is released beyond. Returns
         the largest log-ratio of an outcome's likelihood, ∞ included.
         """
-        count, reach, k = rows.shape
-        support = self.chain.support(self.edge)
-        state = np.broadcast_to(np.eye(k)[support], (count, int(support.sum()), k))
-        steps = reach + (reach < self.margin)
-        kernels = self.kernels(steps)
-        found = np.ones(count)
-        for step in range(steps):
-            reached = state @ kernels[step]
-            row = rows[:, step] if step < reach else np.zeros((count, k))
+        if rows.shape[1] < self.margin:
+            rows = np.pad(rows, ((0, 0), (0, 1), (0, 0)))
+        start = np.eye(self.chain.k)[self.chain.support(self.edge)]
+        state, found = np.broadcast_to(start, (len(rows), *start.shape)), np.ones(len(rows))
+        for step, kernel in enumerate(self.kernels(rows.shape[1])):
+            reached, row = state @ kernel, rows[:, step]
             found = np.maximum(found, _ratios(reached, row < 1))
-            state = reached * row[:, np.newaxis]
-            largest = state.max(axis=(1, 2), keepdims=True)
-            if not largest.any():
+            state = scaled(reached * row[:, np.newaxis])
+            if not state.any():
                 break
-            state = state / np.where(largest > 0, largest, 1.0)
         nothing = state.sum(axis=2)[:, :, np.newaxis]
-        found = np.maximum(found, _ratios(nothing, np.ones((count, 1), dtype=bool)))
+        found = np.maximum(found, _ratios(nothing, np.ones((len(rows), 1), dtype=bool)))
         return np.asarray(np.log(found))
+
+
+def _is_constant(last: Floats) -> bool:
+    # an influence that no longer falls, to the last bit, is that of a chain that never forgets
+    return len(last) == 32 and (bool(np.all(last == last[0])) or not np.isfinite(last).any())
 
 
 def _ratios(likely: Floats, shown: Mask) -> Floats:
     """(B,) the largest ratio of rows within a column of (B, x, values), of columns that count."""
     largest = np.where(shown, ratios(likely.max(axis=1), likely.min(axis=1)), 1.0)
     return np.asarray(largest.max(axis=1, initial=1.0))
+
+
+def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
+    """Δ*(ε), the smallest distance with max-influence at most ε (Theorem 2).
+
+    Args:
+        chain: stationary, of order 1.
+        epsilon: the budget.
+        limit: how far to look.
+
+    Returns:
+        The distance to the right; None beyond the limit.
+
+    Raises:
+        InputError: For another chain, and a limit below 1.
+    """
+    if not chain.is_stationary or chain.order > 1:
+        raise InputError("delta_star needs a stationary chain of order 1")
+    if whole_number("limit", limit) < 1:
+        raise InputError(f"limit must be at least 1, got {limit}")
+    return OneSide(chain, 1, 1, limit).delta_star(budget(epsilon))

@@ -8,8 +8,6 @@ independent, so these arrays are all that is needed (F2; mathematics of stopping
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import permutations
 from typing import NamedTuple
 
@@ -42,14 +40,13 @@ def _extremes(outcomes: Floats, possible: Floats) -> tuple[Floats, Floats]:
     unlikely = np.full(outcomes.shape[:2], np.inf)
     # context by context: numpy takes twice to seven times as long over a last axis so short
     for context in range(outcomes.shape[2]):
-        found, occurs = outcomes[:, :, context], possible[:, context] > 0
+        found, occurs = outcomes[:, :, context], possible[:, context, np.newaxis] > 0
         if occurs.all():
             np.maximum(likely, found, out=likely)
             np.minimum(unlikely, found, out=unlikely)
         else:
-            one = occurs[:, np.newaxis]
-            np.maximum(likely, np.where(one, found, 0.0), out=likely)
-            np.minimum(unlikely, np.where(one, found, np.inf), out=unlikely)
+            np.maximum(likely, np.where(occurs, found, 0.0), out=likely)
+            np.minimum(unlikely, np.where(occurs, found, np.inf), out=unlikely)
     return likely, unlikely
 
 
@@ -62,12 +59,12 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
     left, right: (M, O, S) outcomes of the two sides, from the same start context. law: (M, S)
     probability of the start context. last_value: (S,) the record's value in each context.
     """
-    if len(np.unique(last_value)) == len(last_value):  # order 1: two sides add by pairs (F2)
+    if _is_whole(last_value):  # order 1: two sides add by pairs (F2)
         both = (log_ratios(left, law) + log_ratios(right, law)).max(axis=(1, 2))
         return np.where(both > NOTHING, both, 0.0)
-    sides = _BothSides(left, right, law, _given_values(law, last_value))
     if max(left.shape[1], right.shape[1]) <= _WIDEST:
-        return _joint_log_ratios(left, right, sides.given)
+        return _joint_log_ratios(left, right, _given_values(law, last_value))
+    sides = _BothSides.of(left, right, law, last_value)
     found = sides.widest()
     return sides.with_others(found, np.arange(len(found)), found)
 
@@ -76,45 +73,49 @@ def record_exceeds(
     left: Floats, right: Floats, law: Floats, last_value: Integers, epsilon: float
 ) -> Mask:
     """(M,) whether `record_leakages`, whose arguments these are, exceeds ε."""
-    if len(np.unique(last_value)) == len(last_value):
+    if _is_whole(last_value):
         return np.asarray(record_leakages(left, right, law, last_value) > epsilon)
-    sides = _BothSides(left, right, law, _given_values(law, last_value))
+    sides = _BothSides.of(left, right, law, last_value)
+    exceeds = sides.bounds() > epsilon
     # the bound settles most members that keep ε, the widest outcomes most of those that do not
-    asked = np.flatnonzero(sides.bounds() > epsilon)
-    exceeds = np.zeros(len(left), dtype=bool)
+    asked = np.flatnonzero(exceeds)
     if len(asked):
-        some = sides.part(asked)
-        found = some.widest()
-        below, limits = np.flatnonzero(found <= epsilon), np.full(len(found), epsilon)
-        exceeds[asked] = some.with_others(found, below, limits) > epsilon
+        exceeds[asked] = sides.part(asked).exceed(epsilon)
     return exceeds
 
 
 def record_bounds(left: Floats, right: Floats, law: Floats, last_value: Integers) -> Floats:
     """(M,) no less than `record_leakages`, and much faster."""
-    return _BothSides(left, right, law, _given_values(law, last_value)).bounds()
+    return _BothSides.of(left, right, law, last_value).bounds()
 
 
-@dataclass(frozen=True, eq=False)
-class _BothSides:
-    """Outcomes of both sides of a record; see `record_leakages`. given: by `_given_values`."""
+def _is_whole(last_value: Integers) -> bool:
+    """Whether the record's value is all of the start context."""
+    return len(np.unique(last_value)) == len(last_value)
+
+
+class _BothSides(NamedTuple):
+    """Outcomes of both sides of a record (see `record_leakages`) and how much they differ.
+
+    given: by `_given_values`.
+    """
 
     left: Floats
     right: Floats
-    law: Floats
     given: Floats
+    spreads: tuple[_Spreads, _Spreads]
 
-    @cached_property
-    def spreads(self) -> list[_Spreads]:
-        """Of the left and of the right side."""
-        return [_Spreads.of(side, self.law, self.given) for side in (self.left, self.right)]
+    @classmethod
+    def of(cls, left: Floats, right: Floats, law: Floats, last_value: Integers) -> _BothSides:
+        given = _given_values(law, last_value)
+        spreads = _Spreads.of(left, law, given), _Spreads.of(right, law, given)
+        return cls(left, right, given, spreads)
 
     def part(self, members: Integers) -> _BothSides:
         """The same of some members."""
-        arrays = (self.left, self.right, self.law, self.given)
-        some = _BothSides(*(one[members] for one in arrays))
-        some.__dict__["spreads"] = [spread.part(members) for spread in self.spreads]
-        return some
+        left, right = (spread.part(members) for spread in self.spreads)
+        some = self.left[members], self.right[members], self.given[members]
+        return _BothSides(*some, (left, right))
 
     def bounds(self) -> Floats:
         """(M,) no less than what any pair of outcomes leaks."""
@@ -123,11 +124,14 @@ class _BothSides:
 
     def widest(self) -> Floats:
         """(M,) what the outcomes that differ most between start contexts leak in pairs."""
-        some = [
-            np.take_along_axis(side, spread.order[:, :_WIDEST, np.newaxis], axis=1)
-            for side, spread in zip((self.left, self.right), self.spreads, strict=True)
-        ]
-        return _joint_log_ratios(some[0], some[1], self.given)
+        left, right = map(_most_spread, (self.left, self.right), self.spreads)
+        return _joint_log_ratios(left, right, self.given)
+
+    def exceed(self, epsilon: float) -> Mask:
+        """(M,) whether any pair of outcomes leaks more than ε."""
+        found = self.widest()
+        below, limits = np.flatnonzero(found <= epsilon), np.full(len(found), epsilon)
+        return np.asarray(self.with_others(found, below, limits) > epsilon)
 
     def with_others(self, found: Floats, asked: Integers, limits: Floats) -> Floats:
         """(M,) for the members asked, what all pairs of outcomes leak that may leak more than a
@@ -139,41 +143,41 @@ class _BothSides:
         # the widest outcomes settle most members; bounds (O8) say which are still open
         is_open = np.logical_and(open_left.any(axis=1), open_right.any(axis=1))
         for member in asked[is_open[asked]]:
-            mine = self.left[member, open_left[member]]
-            other = self.right[member, open_right[member]]
-            given = self.given[member, np.newaxis]
-            more = _joint_log_ratios(mine[np.newaxis], other[np.newaxis], given)
-            found[member] = max(found[member], more[0])
+            more = self._leakage(member, open_left[member], open_right[member])
+            found[member] = max(found[member], more)
         return found
+
+    def _leakage(self, member: int, left: Mask, right: Mask) -> float:
+        """What pairs of these outcomes leak under one member."""
+        one = slice(member, member + 1)
+        found = _joint_log_ratios(self.left[one, left], self.right[one, right], self.given[one])
+        return float(found[0])
 
 
 class _Spreads(NamedTuple):
     """How much outcomes of a side differ, (M, O) log-ratios.
 
     contexts: between any two start contexts. values: between mixtures of start contexts, given two
-    values. order: outcomes that differ most come first.
+    values.
     """
 
     contexts: Floats
     values: Floats
-    order: Integers
 
     @classmethod
     def of(cls, outcomes: Floats, possible: Floats, given: Floats) -> _Spreads:
-        likely, unlikely = _extremes(outcomes, possible)
         of_value = outcomes @ np.nan_to_num(given).swapaxes(1, 2)
         never = np.all(np.isnan(given), axis=2)[:, np.newaxis]
         most = np.where(never, 0.0, of_value).max(axis=2)
         least = np.where(never, np.inf, of_value).min(axis=2)
+        likely, unlikely = _extremes(outcomes, possible)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            contexts = np.where(likely > 0, np.log(likely / unlikely), -np.inf)
-            values = np.where(likely > 0, np.log(most / least), -np.inf)
-        order = np.argsort(-contexts - values, axis=1, kind="stable")
-        return cls(contexts, values, order)
+            found = np.log(likely / unlikely), np.log(most / least)
+        return cls(*(np.where(likely > 0, one, -np.inf) for one in found))
 
     def part(self, members: Integers) -> _Spreads:
         """The same of some members."""
-        return _Spreads(self.contexts[members], self.values[members], self.order[members])
+        return _Spreads(self.contexts[members], self.values[members])
 
     def beside(self, other: _Spreads) -> Floats:
         """(M, O) the most that an outcome leaks together with any outcome of the other side."""
@@ -184,6 +188,12 @@ class _Spreads(NamedTuple):
             two = self.contexts + other.values.max(axis=1, keepdims=True)
         # an outcome that cannot occur leaks nothing beside an unlimited one either
         return np.where(self.contexts == -np.inf, -np.inf, np.fmin(one, two))
+
+
+def _most_spread(outcomes: Floats, spreads: _Spreads) -> Floats:
+    """(M, at most _WIDEST, S) those that differ most between start contexts."""
+    order = np.argsort(-spreads.contexts - spreads.values, axis=1, kind="stable")
+    return np.take_along_axis(outcomes, order[:, :_WIDEST, np.newaxis], axis=1)
 
 
 def _given_values(law: Floats, last_value: Integers) -> Floats:
@@ -198,15 +208,19 @@ def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
     """(M,) the largest log-ratio over pairs of outcomes of both sides between two values."""
     likely = np.zeros((len(left), left.shape[1], right.shape[1]))
     unlikely = np.full(likely.shape, np.inf)
-    for value in range(given.shape[1]):
-        share = given[:, value]
-        counts = (share != 0).any(axis=0)  # contexts that end in this value; nan is not 0
-        mine = left[:, :, counts] * share[:, np.newaxis, counts]
-        joint = mine @ right[:, :, counts].swapaxes(1, 2)
+    for share in np.moveaxis(given, 1, 0):
+        joint = _joint_likelihoods(left, right, share)
         np.fmax(likely, joint, out=likely)  # passes over nan: values that cannot occur
         np.fmin(unlikely, joint, out=unlikely)
     members = len(left)
     return _largest_log_ratio(likely.reshape(members, -1), unlikely.reshape(members, -1))
+
+
+def _joint_likelihoods(left: Floats, right: Floats, share: Floats) -> Floats:
+    """(M, O, O) likelihood of pairs of outcomes given a value, by the shares of its contexts."""
+    counts = (share != 0).any(axis=0)  # contexts that end in this value; nan is not 0
+    mine = left[:, :, counts] * share[:, np.newaxis, counts]
+    return np.asarray(mine @ right[:, :, counts].swapaxes(1, 2))
 
 
 def log_ratios(outcomes: Floats, possible: Floats) -> Floats:

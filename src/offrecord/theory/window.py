@@ -6,6 +6,7 @@ tried on the members that exceed ε at the smaller ones alone.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,15 +46,25 @@ def judge_of(kind: str, place: int, epsilon: float) -> Judge:
 def _exceeds(
     members: Members, kind: str, place: int, sizes: tuple[int, int], epsilon: float
 ) -> Mask:
-    law = members.law(place)
+    law, absent = members.law(place), {"first": "left", "last": "right"}.get(kind)
     found = [
         local_outcomes(np.ones((size, members.k)), members, place, side)
-        for side, size, absent in zip(SIDES, sizes, ("first", "last"), strict=True)
-        if kind != absent
+        for side, size in zip(SIDES, sizes, strict=True)
+        if side != absent
     ]
     if kind == "record":
         return record_exceeds(found[0], found[1], law, members.last_value, epsilon)
     return np.asarray(np.sum([side_leakages(one, law) for one in found], axis=0) > epsilon)
+
+
+def _first_enough(is_enough: Callable[[int], bool], begin: int, longest: int) -> int | None:
+    """The smallest size from `begin` on that is enough; None if `longest` is not."""
+    low, high = begin - 1, begin
+    while not is_enough(high):
+        if high >= longest:
+            return None
+        low, high = high, min(max(2 * high, 1), longest)
+    return low + 1 + bisect_left(range(low + 1, high), True, key=is_enough)
 
 
 @dataclass(frozen=True)
@@ -101,19 +112,18 @@ class _Windows:
         """The smallest even size from `begin` on that all but `allowed` of the members asked keep,
         and those of them that may exceed ε with one record less.
         """
-        low, high, open_at_low = begin - 1, begin, asked
-        while len(failing := self.failing(open_at_low, self.even(high))) > allowed:
-            if high >= longest:
-                return None
-            low, open_at_low, high = high, failing, min(max(2 * high, 1), longest)
-        while high - low > 1:
-            middle = (low + high) // 2
-            failing = self.failing(open_at_low, self.even(middle))
-            if len(failing) <= allowed:
-                high = middle
-            else:
-                low, open_at_low = middle, failing
-        return high, open_at_low
+        is_open = asked
+
+        def is_enough(size: int) -> bool:
+            nonlocal is_open
+            # members that keep a smaller window keep all larger ones (F3)
+            failing = self.failing(is_open, self.even(size))
+            if len(failing) > allowed:
+                is_open = failing
+            return len(failing) <= allowed
+
+        size = _first_enough(is_enough, begin, longest)
+        return None if size is None else (size, is_open)
 
 
 def even_window(
@@ -207,30 +217,23 @@ def staircase(
     # More redaction never leaks more (F3): the windows that are enough are bounded by a staircase,
     # and a walk along it meets the smallest sum in about twice as many steps as records.
     most = min(margins[0], LONGEST), min(margins[1], LONGEST)
-    even = _smallest_even(keeps, most)
+
+    def evenly(size: int) -> tuple[int, int]:
+        return min(size, most[0]), min(size, most[1])
+
+    even = _first_enough(lambda size: keeps(*evenly(size)), 0, max(most))
     if even is None:
         return None
-    best = _walked(keeps, most, (min(even, most[0]), min(even, most[1])))
+    best = _walked(keeps, most, evenly(even))
+    return next((other for other in _as_small(best, most) if other == best or keeps(*other)), best)
+
+
+def _as_small(best: tuple[int, int], most: tuple[int, int]) -> list[tuple[int, int]]:
+    """All windows of as many records, the most even ones first."""
     total = sum(best)
     lefts = range(max(total - most[1], 0), min(total, most[0]) + 1)
-    for left in sorted(lefts, key=lambda one: abs(total - 2 * one)):
-        if (left, total - left) == best or keeps(left, total - left):
-            return left, total - left
-    return best
-
-
-def _smallest_even(keeps: Callable[[int, int], bool], most: tuple[int, int]) -> int | None:
-    """The smallest size, the same on both sides as far as margins allow, that is enough."""
-    low, high = -1, 0
-    while not keeps(min(high, most[0]), min(high, most[1])):
-        if high >= max(most):
-            return None
-        low, high = high, max(2 * high, 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = keeps(min(middle, most[0]), min(middle, most[1]))
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    windows = [(left, total - left) for left in lefts]
+    return sorted(windows, key=lambda sizes: abs(sizes[1] - sizes[0]))
 
 
 def _walked(
