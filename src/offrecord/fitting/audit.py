@@ -13,7 +13,16 @@ import numpy as np
 
 from offrecord.fitting.counting import Keys, Reference
 from offrecord.fitting.kernels import ENOUGH_UNITS
-from offrecord.fitting.patterns import Counted, Line, balance, counted, odds, patterns, visible
+from offrecord.fitting.patterns import (
+    Counted,
+    Line,
+    balance,
+    counted,
+    odds,
+    patterns,
+    quotient,
+    visible,
+)
 from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.members import Members
@@ -46,6 +55,16 @@ class _Half(NamedTuple):
     records: Reference
     posterior: Posterior
     windows: Windows
+
+    def worst(
+        self, labels: Sequence[Label], size: int, epsilon: float, place: Keys | None
+    ) -> _Worst:
+        """What its records show beyond a window of this size."""
+        places = self.posterior.places
+        once = places is not None and not places.cyclic
+        line = Line.of(self.records, 2 * size + _REACH, place, once)
+        # a lone record's core holds order - 1 records before it
+        return _beyond(line, labels, max(size, self.posterior.order - 1), size, epsilon)
 
 
 class _Worst(NamedTuple):
@@ -120,12 +139,7 @@ def _verdict(
         size = half.windows[number]
         if size is not None:
             sizes.append(size)
-            places = half.posterior.places
-            once = places is not None and not places.cyclic
-            line = Line.of(half.records, 2 * size + _REACH, place, once)
-            # a lone record's core holds order - 1 records before it
-            left = max(size, half.posterior.order - 1)
-            worst = worst.or_worse(_beyond(line, labels, left, size, epsilon))
+            worst = worst.or_worse(half.worst(labels, size, epsilon, place))
     return worst.verdict(epsilon, sizes)
 
 
@@ -142,14 +156,19 @@ def _beyond(line: Line, labels: Sequence[Label], left: int, right: int, epsilon:
     worst = _Worst()
     for pattern in patterns(line, left, right):
         found = counted(line, pattern, max(left + right, 1))
-        best = None if found is None else odds(found)
-        if found is None or best is None:
-            continue
-        ratio, (value, other, what) = best
-        cases = int(found.cases[value, what]), int(found.cases[other, what])
-        name = f"{pattern.name} favours {labels[value]!r} over {labels[other]!r}"
-        worst = worst.or_worse(_Worst(ratio, name, cases, visible(found, math.exp(epsilon))))
+        if found is not None:
+            worst = worst.or_worse(_of_pattern(pattern.name, found, labels, epsilon))
     return worst
+
+
+def _of_pattern(name: str, found: Counted, labels: Sequence[Label], epsilon: float) -> _Worst:
+    best = odds(found)
+    if best is None:
+        return _Worst()
+    ratio, (value, other, what) = best
+    cases = int(found.cases[value, what]), int(found.cases[other, what])
+    favours = f"{name} favours {labels[value]!r} over {labels[other]!r}"
+    return _Worst(ratio, favours, cases, visible(found, math.exp(epsilon)))
 
 
 # ---- windows that a posterior's rule gives, as a yardstick
@@ -208,17 +227,7 @@ def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
     neighbours = records.odds(own)
     if neighbours is None or records.movable < _MOVABLE:
         return None
-    random, shuffled = np.random.default_rng(seed), list[_Odds]()
-    for _ in range(_SHUFFLES):
-        paired = records.paired(records.shuffled(random))
-        if _pairing(paired) == _pairing(own):
-            continue
-        found = records.odds(paired)
-        if found is None or 2 * found.pairs < neighbours.pairs:
-            return None  # too few random pairs to say what time alone would show
-        shuffled.append(found)
-        if found.odds >= neighbours.odds:
-            break  # chance gives as much: more shuffles would not change that
+    shuffled = _shuffled_odds(records, own, neighbours, seed)
     if not shuffled:
         return None
     return Dependence(
@@ -227,6 +236,22 @@ def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
         alike=neighbours.alike,
         alike_by_chance=float(np.mean([one.alike for one in shuffled])),
     )
+
+
+def _shuffled_odds(records: _Records, own: Keys, neighbours: _Odds, seed: int) -> list[_Odds]:
+    """Those of other pairings, up to one that shows as much; none if they have too few pairs."""
+    random, shuffled = np.random.default_rng(seed), list[_Odds]()
+    for _ in range(_SHUFFLES):
+        paired = records.paired(records.shuffled(random))
+        if _pairing(paired) == _pairing(own):
+            continue
+        found = records.odds(paired)
+        if found is None or 2 * found.pairs < neighbours.pairs:
+            return []  # too few random pairs to say what time alone would show
+        shuffled.append(found)
+        if found.odds >= neighbours.odds:
+            break  # chance gives as much: more shuffles would not change that
+    return shuffled
 
 
 class _Odds(NamedTuple):
@@ -242,6 +267,18 @@ def _pairing(paired: Keys) -> bytes:
     low, high = np.sort(paired, axis=0)
     order = np.argsort(low)
     return np.stack((low[order], high[order])).tobytes()
+
+
+def _spread_alike(reference: Reference, time: Keys, age: Keys) -> Floats:
+    """(n,) weights with which records of each value lie alike in times and ages of chains: what all
+    chains have in common shows no odds then.
+    """
+    weight: Floats = np.ones(len(reference.codes))
+    ages = np.unique(age, return_inverse=True)[1]
+    for _ in range(_ROUNDS):
+        for place in (time, ages):
+            weight = balance(reference.codes, place, reference.k, weight)
+    return weight
 
 
 class _Records(NamedTuple):
@@ -267,13 +304,7 @@ class _Records(NamedTuple):
         times, number = np.unique(chains.order, return_inverse=True)
         # an empty chain, which is in no pair, begins where the next one does
         first = chains.order[np.minimum(chains.starts[:-1], len(chains.order) - 1)]
-        age = np.unique(chains.order - first[chains.chain_of], return_inverse=True)[1]
-        # Records of each value are spread alike over times and ages of chains: what all chains
-        # have in common shows no odds.
-        weight: Floats = np.ones(len(chains.codes))
-        for _ in range(_ROUNDS):
-            for place in (number, age):
-                weight = balance(reference.codes, place, reference.k, weight)
+        weight = _spread_alike(reference, number, chains.order - chains.spread(first))
         # Chains that begin together are as old at any time and share as many times: where chains
         # begin one after the other, others are no measure of what neighbours have in common.
         block = np.searchsorted(np.sort(first), first) // _ALIKE
@@ -303,24 +334,27 @@ class _Records(NamedTuple):
         pairs = np.stack((turn[:last:2], turn[1:last:2]))
         return np.asarray(pairs[:, self.any[pairs].all(axis=0)])
 
-    def odds(self, paired: Keys) -> _Odds | None:
-        """Of records of the first chains of pairs, and those of the second at the same time."""
+    def _met(self, paired: Keys) -> tuple[Keys, Keys]:
+        """Records of the first chains of pairs, and those of the second at the same times."""
         partner = np.full(len(self.any), -1, dtype=np.int64)
         partner[paired[0]] = paired[1]
         wanted = partner[self.keys // self.times] * self.times + self.keys % self.times
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         looking = np.flatnonzero(self.keys[at] == wanted)
+        return looking, at[looking]
+
+    def odds(self, paired: Keys) -> _Odds | None:
+        """Of records of the first chains of pairs, and those of the second at the same time."""
+        looking, at = self._met(paired)
         if len(looking) == 0:
             return None
-        own, met = self.codes[looking], self.codes[at[looking]]
+        own, met = self.codes[looking], self.codes[at]
         weight, both = self.weight[looking], own * self.k + met
         sums, squares = (
-            np.bincount(both, weight**power, self.k**2).reshape(self.k, self.k) for power in (1, 2)
+            np.bincount(both, weight**power, self.k**2).reshape(self.k, self.k).astype(np.float64)
+            for power in (1, 2)
         )
-        cases = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)  # Kish
-        totals = sums.sum(axis=1, keepdims=True)
-        share = np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+        cases = quotient(sums**2, squares)  # Kish
         own_cases = cases.sum(axis=1, keepdims=True)
-        trials = np.divide(cases, share, out=own_cases.repeat(self.k, axis=1), where=share > 0)
-        best = odds(Counted(cases, trials, share, own_cases))
+        best = odds(Counted.of(sums, cases, sums.sum(axis=1, keepdims=True), own_cases))
         return None if best is None else _Odds(best[0], len(own), float((own == met).mean()))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.fitting.counting import Keys, Reference, numbered
-from offrecord.models.base import Floats, Integers
-from offrecord.models.records import MISSING, Codes
+from offrecord.models.base import Floats, Integers, Mask
+from offrecord.models.records import MISSING, Chains, Codes
 
 LEAST_CASES = 6  #: separate cases beside a value without which a pattern is not looked at
 _NEAREST = 3  # values beyond the window on a side that a pattern holds at most
@@ -40,23 +40,17 @@ class Line:
     @classmethod
     def of(cls, reference: Reference, margin: int, place: Keys | None, once: bool) -> Line:
         """The records of a reference; gaps longer than `margin` are as good as that long."""
-        chains = reference.chains
-        rows = np.arange(len(chains.codes))
-        chain = chains.chain_of
-        if chains.steps is not None and len(rows):
-            apart = np.minimum(np.diff(chains.steps, prepend=0), margin)
-            apart[chains.starts[:-1][np.diff(chains.starts) > 0]] = 1
-            rows = np.cumsum(apart) - apart[0]
-        size = int(rows[-1]) + 1 if len(rows) else 0
+        chains, k = reference.chains, reference.k
+        rows = _rows(chains, margin)
+        size = int(rows.max(initial=-1)) + 1
         codes = np.full(size, MISSING, dtype=np.int64)
         codes[rows] = np.maximum(chains.codes, MISSING)
-        numbers = np.full(size, -1, dtype=np.int64)
-        numbers[rows] = chain
-        weight = np.ones(size)
+        chain, weight = np.full(size, -1, dtype=np.int64), np.ones(size)
+        chain[rows] = chains.chain_of
         if place is not None:
-            weight[rows] = balance(reference.codes, place, reference.k)
+            weight[rows] = balance(reference.codes, place, k)
         # what lies in a gap belongs to the chain before it
-        return cls(codes, np.maximum.accumulate(numbers), reference.k, weight, once)
+        return cls(codes, np.maximum.accumulate(chain), k, weight, once)
 
     def shifted(self, distance: int) -> Integers:
         """(n,) the code of the record so many steps after each; MISSING beyond its chain."""
@@ -76,6 +70,15 @@ class Line:
         return int(np.bincount(seen, minlength=self.k).argmax()) if len(seen) else 0
 
 
+def _rows(chains: Chains, margin: int) -> Integers:
+    """(n,) where on a line each record lies."""
+    if chains.steps is None or len(chains.codes) == 0:
+        return np.arange(len(chains.codes))
+    apart = np.minimum(np.diff(chains.steps, prepend=0), margin)
+    apart[chains.starts[:-1][np.diff(chains.starts) > 0]] = 1
+    return np.asarray(np.cumsum(apart) - apart[0])
+
+
 def balance(codes: Codes, place: Keys, k: int, before: Floats | float = 1.0) -> Floats:
     """(n,) weights with which records of each value lie in places as all records do.
 
@@ -85,10 +88,9 @@ def balance(codes: Codes, place: Keys, k: int, before: Floats | float = 1.0) -> 
     count = int(place.max(initial=0)) + 1
     both = place.astype(np.int64)[here] * k + codes[here]
     weight = np.broadcast_to(before, len(codes)) * here
-    seen = np.bincount(both, weight[here], minlength=count * k).reshape(count, k)
+    seen = np.bincount(both, weight[here], count * k).reshape(count, k).astype(np.float64)
     expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / max(float(seen.sum()), 1e-9)
-    factor = np.divide(expected, seen, out=np.zeros_like(expected), where=seen > 0)
-    weight[here] *= factor.ravel()[both]
+    weight[here] *= quotient(expected, seen).ravel()[both]
     return np.asarray(weight)
 
 
@@ -103,23 +105,22 @@ class Pattern(NamedTuple):
 
 def patterns(line: Line, left_window: int, right_window: int) -> Iterator[Pattern]:
     """The patterns just beyond a window: nearest values, and levels."""
-    before: list[Integers] = []
-    after: list[Integers] = []
     for count in range(1, _NEAREST + 1):
-        before.append(line.shifted(-left_window - count))
-        after.append(line.shifted(right_window + count))
-        left, right = _tuple(before, line.k), _tuple(after, line.k)
-        nearest = "the nearest value"
-        if count > 1:
-            nearest = f"the pattern of the nearest {count} values"
-        yield Pattern(f"{nearest} before a record", left)
-        yield Pattern(f"{nearest} after a record", right)
-        yield Pattern(f"{nearest} on both sides of a record", _tuple([left, right], line.k**count))
+        steps = range(1, count + 1)
+        left = _tuple([line.shifted(-left_window - step) for step in steps], line.k)
+        right = _tuple([line.shifted(right_window + step) for step in steps], line.k)
+        what = "nearest value" if count == 1 else f"pattern of the nearest {count} values"
+        yield from _beside(what, left, right, _tuple([left, right], line.k**count))
     left, right = _level(line, -left_window, -1), _level(line, right_window, 1)
-    yield Pattern("the level before a record", _classes(left))
-    yield Pattern("the level after a record", _classes(right))
     both = np.where(np.minimum(left, right) < 0, -1, left + right)
-    yield Pattern("the level on both sides of a record", _classes(both))
+    yield from _beside("level", *map(_classes, (left, right, both)))
+
+
+def _beside(what: str, *keys: Integers) -> Iterator[Pattern]:
+    """A pattern before a record, after it, and on both sides."""
+    sides = ("before a record", "after a record", "on both sides of a record")
+    for key, side in zip(keys, sides, strict=True):
+        yield Pattern(f"the {what} {side}", key)
 
 
 def _tuple(values: list[Integers], base: int) -> Integers:
@@ -159,27 +160,34 @@ class Counted(NamedTuple):
     share: Floats
     own: Floats
 
+    @classmethod
+    def of(cls, sums: Floats, cases: Floats, totals: Floats, own: Floats) -> Counted:
+        """From (k, Y) weights and cases, and (k, 1) those of all records with the value."""
+        share = quotient(sums, totals)
+        trials = np.where(share > 0, quotient(cases, share), own)
+        return cls(cases, trials, share, own)
+
+
+def quotient(above: Floats, below: Floats) -> Floats:
+    """One array over another; 0 where the other is 0."""
+    size = np.broadcast_shapes(above.shape, below.shape)
+    return np.divide(above, below, out=np.zeros(size), where=below > 0)
+
 
 def counted(line: Line, pattern: Pattern, distance: int) -> Counted | None:
     """Count a pattern, cases within `distance` steps as one; None where there are too few."""
     valid = np.flatnonzero((line.codes >= 0) & (pattern.key >= 0))
     if len(valid) < LEAST_CASES:
         return None
-    value, weight = line.codes[valid], line.weight[valid]
-    clump = line.chain[valid]
+    value, weight, clump = line.codes[valid], line.weight[valid], line.chain[valid]
     if not line.once:
         # cases nearer than the distance share neighbours, so they count once
         clump = (valid + clump * distance) // distance
     kinds, kind = numbered(pattern.key[valid])
-    shape = line.k, len(kinds)
-    sums, cases = (
-        one.reshape(shape)
-        for one in _separate(value * len(kinds) + kind, clump, weight, shape[0] * shape[1])
-    )
-    totals, own = (one[:, np.newaxis] for one in _separate(value, clump, weight, line.k))
-    share = np.divide(sums, totals, out=np.zeros(shape), where=totals > 0)
-    trials = np.divide(cases, share, out=np.broadcast_to(own, shape).copy(), where=share > 0)
-    return Counted(cases, trials, share, own)
+    cells = value * len(kinds) + kind
+    sums, cases = _separate(cells, clump, weight, line.k * len(kinds))
+    totals, own = _separate(value, clump, weight, line.k)
+    return Counted.of(*(one.reshape(line.k, -1) for one in (sums, cases, totals, own)))
 
 
 def _separate(group: Integers, clump: Integers, weight: Floats, size: int) -> tuple[Floats, Floats]:
@@ -190,7 +198,7 @@ def _separate(group: Integers, clump: Integers, weight: Floats, size: int) -> tu
     weights, groups = np.bincount(where, weight), keys // clumps
     sums: Floats = np.bincount(groups, weights, size).astype(np.float64)
     squares: Floats = np.bincount(groups, weights**2, size).astype(np.float64)
-    return sums, np.divide(sums**2, squares, out=np.zeros(size), where=squares > 0)
+    return sums, quotient(sums**2, squares)
 
 
 def limits(found: Counted) -> tuple[Floats, Floats]:
@@ -238,13 +246,21 @@ def visible(found: Counted, promised: float) -> float:
     for what in likely.tolist():
         pair = np.argsort(-found.trials[:, what])[:2]
         for both in (pair, pair[::-1]):
-            trials = found.trials[both, what]
-            less = pooled[what] * trials.sum() / (trials[0] * tried + trials[1])
-            share = np.array([np.minimum(less * tried, 1.0), less])
-            many = np.repeat(trials[:, np.newaxis], len(tried), axis=1)
-            like = Counted(share * many, many, share, found.own[both])
-            lower, upper = limits(like)
-            ok = (lower[0] > promised * upper[1]) & (like.cases[0] >= LEAST_CASES) & (share[0] < 1)
-            if ok.any():
-                least = min(least, float(tried[ok.argmax()]))
+            trials, own = found.trials[both, what], found.own[both]
+            shown = tried[_is_shown(tried, promised, pooled[what], trials, own)]
+            least = min(least, float(shown.min(initial=np.inf)))
     return least
+
+
+def _is_shown(tried: Floats, promised: float, pooled: float, trials: Floats, own: Floats) -> Mask:
+    """Which true odds between two values the limits of their cases would show.
+
+    pooled: share of both values' records that show the pattern. trials, own: of the two.
+    """
+    less = pooled * trials.sum() / (trials[0] * tried + trials[1])
+    share = np.array([np.minimum(less * tried, 1.0), less])
+    many = np.repeat(trials[:, np.newaxis], len(tried), axis=1)
+    like = Counted(share * many, many, share, own)
+    lower, upper = limits(like)
+    shown = (lower[0] > promised * upper[1]) & (like.cases[0] >= LEAST_CASES) & (share[0] < 1)
+    return np.asarray(shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -163,20 +163,14 @@ class MarkovChain:
         if not self.is_homogeneous:
             return np.asarray(self._all_marginals[first - 1 : last])
         if self.is_stationary:
-            law = of_value(self.start.ravel(), self.k, 0)
+            law = of_value(self.start.ravel(), self.k)
             return np.broadcast_to(law, (last - first + 1, self.k))
-        # the first few records end no context: they stand further in front in the first one
         begin, end = max(first, self.order), max(last, self.order)
         contexts = walked(self._context_law(begin), self._kernel[np.newaxis], end - begin + 1)
-        if self.order == 1:
-            return contexts
-        ends = np.maximum(np.arange(first, last + 1), self.order)
-        return np.array(
-            [
-                of_value(contexts[end - begin], self.k, end - record)
-                for record, end in enumerate(ends.tolist(), first)
-            ]
-        )
+        # the first few records end no context: they stand further in front in the first one
+        early = [of_value(contexts[0], self.k, begin - one) for one in range(first, begin)]
+        found = (np.reshape(early, (-1, self.k)), of_value(contexts, self.k))
+        return np.concatenate(found)[: last - first + 1]
 
     @cached_property
     def _kernel(self) -> Floats:
@@ -236,12 +230,9 @@ class MarkovChain:
         self._check_record(source)
         self._check_record(target)
         kernels = self.kernels(source, target)
-        if len(kernels) == 1 and abs(target - source) > 1:
+        if len(kernels) == 1:
             return np.linalg.matrix_power(kernels[0], abs(target - source))
-        product = np.eye(self.k)
-        for kernel in kernels:
-            product = product @ kernel
-        return product
+        return reduce(np.matmul, kernels, np.eye(self.k))
 
     def kernels(self, source: int, target: int) -> Floats:
         """The kernels met on the way from source to target, forwards or backwards in time.
@@ -282,11 +273,11 @@ class MarkovChain:
         """(k, k) Pr(X_first = i, X_second = j), first < second, of a chain with one kernel."""
         k, begin, end = self.k, max(first, self.order), max(second, self.order)
         value = np.arange(len(self._kernel)) // k ** (begin - first) % k
-        chosen = value == np.arange(k)[:, np.newaxis]
-        onward = np.linalg.matrix_power(self._kernel, end - begin)
-        weights = np.where(chosen, self._context_law(begin), 0.0) @ onward
+        chosen, steps = value == np.arange(k)[:, np.newaxis], end - begin
+        weights = np.where(chosen, self._context_law(begin), 0.0)
+        weights = weights @ np.linalg.matrix_power(self._kernel, steps)
         possible = chosen & self._context_support(begin)
-        possible = possible @ pattern_power(self._kernel > 0, end - begin)
+        possible = possible @ pattern_power(self._kernel > 0, steps)
         both: Floats = of_value(weights, k, end - second)
         if np.any((both < RAREST) & (of_value(possible, k, end - second) > 0)):
             raise InputError(

@@ -91,13 +91,8 @@ class Model:
 
     def to_dict(self) -> dict[str, Any]:
         """Content of a model file."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": self.promise.to_dict(),
-            "origin": None if self.origin is None else self.origin.to_dict(),
-            "verdicts": [one.to_dict() for one in self.verdicts],
-        }
+        form = self.promise.form()
+        return ModelForm(model=form, origin=self.origin, verdicts=[*self.verdicts]).to_dict()
 
     @classmethod
     def from_dict(cls, content: Any) -> Model:

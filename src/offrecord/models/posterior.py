@@ -132,7 +132,7 @@ class Posterior(Promise):
         """The posterior mean of every row."""
         rows = self._concentrations / self._concentrations.sum(axis=-1, keepdims=True)
         first = None
-        if self.first_counts is not None:
+        if self._first is not None:
             first = (self._first / self._first.sum())[np.newaxis]
         return Members(rows[np.newaxis, :, self.lenders], self.order, self.places, first)
 
@@ -157,15 +157,14 @@ class Posterior(Promise):
         entropy = int.from_bytes(seed, "big") if isinstance(seed, bytes) else seed
         random = np.random.default_rng(entropy)
         used, place_of = np.unique(self.lenders, return_inverse=True)
-        shapes = np.broadcast_to(
-            self._concentrations[:, used], (count, *self._concentrations[:, used].shape)
-        )
+        shapes = self._concentrations[:, used]
+        shapes = np.broadcast_to(shapes, (count, *shapes.shape))
         # contexts that borrow from one suffix share one draw of its row
         rows = _dirichlet(shapes, random)[:, :, place_of]
         if self.kappa is not None:  # one more unit: its rows lie around those that units share
             rows = _dirichlet(self.kappa * rows, random)
         first = None
-        if self.first_counts is not None:
+        if self._first is not None:
             first = _dirichlet(np.broadcast_to(self._first, (count, len(self._first))), random)
         return Members(rows, self.order, self.places, first)
 
@@ -195,9 +194,10 @@ class Posterior(Promise):
         return np.asarray(self.place_kappa * self._pooled + np.array(counts))
 
     @property
-    def _first(self) -> Floats:
+    def _first(self) -> Floats | None:
         """(S,) parameters of the Dirichlet law of a chain's first context."""
-        assert self.first_counts is not None
+        if self.first_counts is None:
+            return None
         return np.asarray(self.first_counts + 1 / len(self.first_counts))
 
     # ---- files
@@ -213,18 +213,11 @@ class Posterior(Promise):
             prior="1/k",
             kappa=self.kappa,
             counts=self.counts.tolist(),
-            places=None
-            if places is None
-            else PlacesForm(kind=places.kind, count=places.count, zone=places.zone),
+            places=None if places is None else PlacesForm.holding(places),
             place_kappa=self.place_kappa,
-            place_counts=None if self.place_counts is None else self.place_counts.tolist(),
-            first_counts=None if self.first_counts is None else self.first_counts.tolist(),
+            place_counts=_listed(self.place_counts),
+            first_counts=_listed(self.first_counts),
         )
-
-    @classmethod
-    def from_dict(cls, content: Any) -> Posterior:
-        """The posterior of `to_dict`; InputError for anything else."""
-        return PosteriorForm.of(content, "posterior").promise()
 
     def with_coverage(self, coverage: float) -> Posterior:
         """The same counts under a promise of another coverage."""
@@ -241,6 +234,11 @@ class PlacesForm(Section):
     kind: PlaceKind
     count: int = Field(ge=2, le=10**6)
     zone: str | None = None
+
+    @classmethod
+    def holding(cls, places: Places) -> PlacesForm:
+        """What files hold of places."""
+        return cls(kind=places.kind, count=places.count, zone=places.zone)
 
     def places(self) -> Places:
         """The places; InputError if their number does not fit their kind."""
@@ -270,6 +268,10 @@ class PosteriorForm(Section):
         del given["kind"], given["prior"]
         given["places"] = None if self.places is None else self.places.places()
         return Posterior(**given)
+
+
+def _listed(counts: Integers | None) -> list[Any] | None:
+    return None if counts is None else counts.tolist()
 
 
 def never_followed(posterior: Posterior) -> list[str]:
