@@ -108,6 +108,7 @@ def verdicts(
     by_step: bool = False,
 ) -> list[Verdict]:
     """Test the windows of each half in the other half."""
+    # each half judges the other: windows are never counted in what they were learned from
     first, halves = _first_half(reference, by_step=by_step), []
     for seed, mask in enumerate((first, ~first)):
         learned_from = reference.only(mask)
@@ -121,6 +122,7 @@ def verdicts(
 def _first_half(reference: Reference, *, by_step: bool) -> Mask:
     """(n,) every other chain, or the first half of each where there are few."""
     chains = reference.chains
+    # where kernels depend on the step, half a chain would lack half of them
     if by_step or reference.units >= ENOUGH_UNITS:
         return np.asarray(chains.chain_of % 2 == 0)
     lengths, begins = chains.spread(np.diff(chains.starts)), chains.spread(chains.starts[:-1])
@@ -264,6 +266,7 @@ class _Odds(NamedTuple):
 
 def _pairing(paired: Keys) -> bytes:
     """Which chains are paired, in whatever order."""
+    # odds do not tell the first chain of a pair from the second
     low, high = np.sort(paired, axis=0)
     order = np.argsort(low)
     return np.stack((low[order], high[order])).tobytes()

@@ -162,6 +162,7 @@ class Cells(NamedTuple):
         both, counts = merged(groups.astype(np.int64) * size + keys, seen)
         visits = merged(both // k, counts)[1]
         most = int(counts.max(initial=0)) + 1
+        # groups with the same count of a cell add the same to the likelihood
         alike, weight = merged(both % size * most + counts)
         return cls(alike // most, alike % most, weight, *np.unique(visits, return_counts=True))
 

@@ -193,6 +193,7 @@ def _tested(
 ) -> list[Verdict]:
     """A verdict for each ε, and how far other assumptions would widen the windows."""
     placed = rule.placed
+    # both sensitivities pool all places
     if placed is None:
         found = verdicts(rule.whole, rule.learn, rule.labels, epsilons, rule.order)
         return _with_ratios(found, rule, orders, acting)

@@ -224,6 +224,7 @@ def _gain(reference: Reference, order: int, places: Places, of_record: Keys) -> 
     for held in by_fold:
         if (whole != held).any():
             losses += _losses(whole - held, held, order)
+    # by record, so that numbers compare between tables
     pooled, placed = losses / max(int(whole.sum()), 1)
     kappa = _place_kappa(whole, mean_rows(whole.sum(axis=0), order))
     return Gain(places.kind, float(pooled), float(placed), kappa)
@@ -271,6 +272,7 @@ def unit_kappa(reference: Reference, order: int) -> float:
 def block_kappa(reference: Reference, order: int, blocks: int) -> float:
     """The likeliest concentration of blocks of time around the common rows."""
     when = reference.chains.order[reference.reaching(order)]
+    # by rank, so that blocks hold as many records each however time is spread
     rank = np.searchsorted(np.sort(when), when)
     return _kappa(reference, order, rank * blocks // max(len(rank), 1))
 

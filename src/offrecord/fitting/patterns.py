@@ -144,6 +144,7 @@ def _classes(level: Integers) -> Integers:
     known = level[level >= 0]
     if len(known) == 0:
         return level
+    # a level of its own for each count would have too few cases
     cuts = np.unique(np.quantile(known, _QUARTERS, method="higher"))
     return np.where(level < 0, -1, np.searchsorted(cuts, level))
 

@@ -118,6 +118,7 @@ class MarkovChain:
         """Two values, stationary, both transitions possible, and alpha and beta say all of it."""
         if self.order > 1 or self.k != 2 or not self.is_stationary:
             return False
+        # Proposition 1 divides by both
         if not (self.alpha > 0 and self.beta > 0):
             return False
         if self.alpha + self.beta == 1.0:
@@ -199,6 +200,7 @@ class MarkovChain:
 
     def _context_support(self, record: int) -> Mask:
         """(S,) the contexts that can end at a record, of a chain with one kernel."""
+        # patterns of zeros, as probabilities of late records may vanish
         steps = 0 if self.is_stationary else record - self.order
         return np.asarray((self.start.ravel() > 0) @ pattern_power(self._kernel > 0, steps))
 
@@ -253,6 +255,7 @@ class MarkovChain:
 
     def _kernels_back(self, source: int, target: int) -> Floats:
         """(source − target, k, k) the kernels back in time of a chain that is not stationary."""
+        # Bayes divides by these: below RAREST a quotient has no digits left (F7)
         marginals = self.marginals(target, source)
         if np.any((marginals < RAREST) & self._supports(target, source)):
             raise InputError(
@@ -331,6 +334,7 @@ class MarkovChain:
         except InputError:  # values between which the chain never moves
             raise InputError("the chain never forgets its start: no promise is possible") from None
         for count in range(self.order, _MOST_STEPS):
+            # relative to each probability: rare values must be near theirs too
             if np.all(np.abs(law - stationary) <= _FORGOTTEN * stationary):
                 return count
             law = law @ kernel

@@ -210,6 +210,7 @@ class Members:
             same = (other.k, other.order, other.places) == (one.k, one.order, one.places)
             if not same or (other.first is None) != (one.first is None):
                 raise InputError("chains of one list must have the same values, order and places")
+        # chains with one kernel stand beside others with a kernel for each step
         width = max(part.rows.shape[1] for part in parts)
         rows = [np.broadcast_to(p.rows, (p.count, width, *p.rows.shape[2:])) for p in parts]
         firsts = [part.first for part in parts if part.first is not None]

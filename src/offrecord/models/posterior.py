@@ -332,6 +332,7 @@ def _checked_counts(name: str, counts: ArrayLike, order: int) -> Integers:
 
 
 def _whole(name: str, counts: ArrayLike) -> Integers:
+    # sums of counts above MOST_COUNT would round in floats
     known = array_of(name, counts, "iu", "whole numbers")
     if known.size and not (known.min() >= 0 and known.max() <= MOST_COUNT):
         raise InputError(f"{name} must be from 0 to {MOST_COUNT:,}")

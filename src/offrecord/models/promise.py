@@ -166,6 +166,7 @@ class KnownChains(Promise):
     @cached_property
     def mean(self) -> Members:
         """The mean of the kernels and of the starts."""
+        # of one chain without a mean, which keeps what is known of its laws
         known = self.all
         if known.count == 1:
             return known

@@ -107,6 +107,11 @@ class Around:
         return cls(problem, members, secret, rows, None if np.all(inside == 1) else inside)
 
     @property
+    def order(self) -> int:
+        """Of the chains."""
+        return self.members.order
+
+    @property
     def length(self) -> int:
         """How many records the secret has."""
         return self.secret.last - self.secret.first + 1
@@ -114,7 +119,8 @@ class Around:
     @property
     def ends(self) -> tuple[int, int]:
         """The last records (from 1) of the contexts that the left and the right side start from."""
-        order, (first, last) = self.members.order, self.secret
+        order, (first, last) = self.order, self.secret
+        # a long secret holds whole contexts, which the sides then start from (F9)
         if self.length >= order:
             return first + order - 1, last
         return max(last, order), max(last, order)
@@ -134,7 +140,8 @@ class Around:
         return inside, left, right, self.length, self.ends[1] - self.secret.last
 
     def _side_key(self, rows: Floats, margin: int) -> tuple[bytes, int]:
-        return rows.tobytes(), min(margin - len(rows), self.members.order)
+        # of records that are all released, those beyond the order say nothing (R6)
+        return rows.tobytes(), min(margin - len(rows), self.order)
 
     def _place(self, record: int) -> int:
         return self.members.place_after(0, record - 1)
@@ -172,7 +179,7 @@ class Around:
         return any(self._gives_away(record, row) for record, row in rows)
 
     def _gives_away(self, record: int, row: Floats) -> bool:
-        end = max(record, self.members.order)
+        end = max(record, self.order)
         laws = of_value(self.members.law(self._place(end)), self.members.k, end - record)
         possible = (laws > 0).any(axis=0)
         return bool(possible.sum() > 1 and not (row == 1)[possible].all())
@@ -195,13 +202,13 @@ class Around:
         """(M, O, S) what may be seen of one side."""
         at = SIDES.index(walk.direction)
         rows, margin = self.rows[at], self.margins[at]
-        if walk.members.order == 1:
+        if self.order == 1:
             return local_outcomes(rows, walk.members, walk.place, walk.direction, margin)
         window = fully_redacted(rows)
         # windows show the nearest context (R6); anything else is enumerated
-        if rows[window : min(window + walk.members.order, margin)].any():
+        if rows[window : min(window + self.order, margin)].any():
             return np.stack(list(self._enumerated(walk, rows, margin)), axis=1)
-        seen = min(walk.members.order, margin - window)
+        seen = min(self.order, margin - window)
         if seen == 0:
             return np.ones((walk.members.count, 1, walk.members.contexts))
         return walk.context_outcomes(self._steps(window + seen, walk.direction), seen)
@@ -211,7 +218,7 @@ class Around:
         if direction == "right":
             return distance - (self.ends[1] - self.secret.last)
         # a step to the left shows the first record of a context
-        return distance + self.ends[0] - self.members.order + 1 - self.secret.first
+        return distance + self.ends[0] - self.order + 1 - self.secret.first
 
     def _enumerated(self, walk: Walk, rows: Floats, margin: int) -> Iterator[Floats]:
         """(M, S) likelihoods of every output of a side up to `order` releases in a row (R6)."""
@@ -220,7 +227,7 @@ class Around:
             row = rows[distance - 1] if distance <= len(rows) else np.zeros(rows.shape[1])
             going = []
             for released, shown in self._branched(walk, states, distance, row):
-                if released < walk.members.order:
+                if released < self.order:
                     going.append((released, shown))
                 else:
                     given += 1
@@ -229,7 +236,7 @@ class Around:
             _check_effort(walk.members, len(states), given)
         end = self.ends[SIDES.index(walk.direction)]
         for _, state in states:
-            yield walk.nothing_released(state, end - walk.members.order)
+            yield walk.nothing_released(state, end - self.order)
 
     def _branched(
         self, walk: Walk, states: list[tuple[int, Floats]], distance: int, row: Floats
@@ -238,7 +245,7 @@ class Around:
         released then, and what is likely.
         """
         k, steps = walk.members.k, self._steps(distance, walk.direction)
-        to_left = walk.members.order - 1 + min(steps, 0)
+        to_left = self.order - 1 + min(steps, 0)
         digit = max(-steps, 0) if walk.direction == "right" else to_left
         values = np.arange(walk.members.contexts) // k**digit % k
         for released, state in states:
@@ -280,6 +287,7 @@ def _branches(
 def _added(left: Floats, right: Floats, together: Mask) -> Floats:
     """(M,) the largest left[a, a'] + right[b, b'] over pairs (a, b), (a', b') that occur (F9)."""
     size = left.shape[1]
+    # where every pair occurs, each side may take its own worst pair (F2)
     if size > 1 and together.all():
         return np.asarray(left.max(axis=(1, 2)) + right.max(axis=(1, 2)))
     best = np.full((len(left),), 0.0)
@@ -321,6 +329,7 @@ def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Flo
 
 def _nearest(rows: Floats, order: int) -> Floats:
     """The rows up to the first `order` rows of zeros."""
+    # a whole look at each of many secrets in a long chain would be quadratic
     count = _FIRST_LOOK
     while (end := _first_free(rows[:count], order)) is None and count < len(rows):
         count *= 8

@@ -50,6 +50,7 @@ class OneSide:
         """(count, k) pointwise influence by distance; −∞ for a value that is never taken."""
         known = self._known.get("influence")
         if known is None or len(known) < count:
+            # twice as many at a time, so that longer and longer looks cost one long one
             size = min(max(count, 64 if known is None else 2 * len(known)), self.margin)
             known = influence_beside(self.chain, self.edge, self.direction, size)
             self._known["influence"] = known
@@ -92,6 +93,7 @@ class OneSide:
         rows: (B, R, k) by distance; if R is less than the margin, all is released beyond. Returns
         the largest log-ratio of an outcome's likelihood, ∞ included.
         """
+        # one record more, which is released: nothing beyond it says more (F1)
         if rows.shape[1] < self.margin:
             rows = np.pad(rows, ((0, 0), (0, 1), (0, 0)))
         start = np.eye(self.chain.k)[self.chain.support(self.edge)]

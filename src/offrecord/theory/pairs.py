@@ -245,6 +245,7 @@ def ratios(likely: Floats, unlikely: Floats) -> Floats:
 
 def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
     """(M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0."""
+    # logarithms of rounding errors would forbid ε = 0 to chains that leak nothing
     with np.errstate(divide="ignore"):
         found = np.log(ratios(likely, unlikely)).max(axis=1, initial=0.0)
     return np.where(found > NOTHING, found, 0.0)

@@ -61,15 +61,7 @@ class Problem:
     ) -> None:
         if not isinstance(chain, MarkovChain):
             raise InputError(f"chain must be a MarkovChain, got {type(chain).__name__}")
-        n = whole_number("n", n)
-        if not 2 <= n <= MAX_RECORDS:
-            raise InputError(f"--n must be from 2 to {MAX_RECORDS}, got n={n}")
-        if chain.length is not None and n != chain.length:
-            raise InputError(
-                f"--n must be {chain.length}, one more than the chain's kernels, got n={n}"
-            )
-        if n < chain.order + 1:
-            raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
+        n = _checked_length(n, chain)
         if not isinstance(protect, str) or protect not in PROTECT:
             raise InputError(f'--protect must be "run" or "each", got {protect!r}')
         self.__dict__.update(
@@ -102,13 +94,11 @@ class Problem:
         """What is protected: runs of private records, or each private record."""
         if self.protect == "each":
             return [Secret(p, p) for p in self.private]
-        secrets: list[Secret] = []
-        for p in self.private:
-            if secrets and secrets[-1].last == p - 1:
-                secrets[-1] = Secret(secrets[-1].first, p)
-            else:
-                secrets.append(Secret(p, p))
-        return secrets
+        private = np.array(self.private)
+        # a run ends where the next private record is not the next record
+        ends = np.flatnonzero(np.diff(private) > 1)
+        first, last = private[np.append(0, ends + 1)], private[np.append(ends, -1)]
+        return [Secret(*run) for run in zip(first.tolist(), last.tolist(), strict=True)]
 
     def with_epsilon(self, epsilon: float) -> Problem:
         """The same problem with another budget.
@@ -163,6 +153,19 @@ def budget(epsilon: Any, name: str = "epsilon") -> float:
     if not (math.isfinite(value) and value >= 0):
         raise InputError(f"{flag} must be finite and at least 0, got {name}={value}")
     return value
+
+
+def _checked_length(given: Any, chain: MarkovChain) -> int:
+    n = whole_number("n", given)
+    if not 2 <= n <= MAX_RECORDS:
+        raise InputError(f"--n must be from 2 to {MAX_RECORDS}, got n={n}")
+    if chain.length is not None and n != chain.length:
+        raise InputError(
+            f"--n must be {chain.length}, one more than the chain's kernels, got n={n}"
+        )
+    if n < chain.order + 1:
+        raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
+    return n
 
 
 def _promise(

@@ -73,6 +73,7 @@ def local_redactions(
     """(M,) expected number of records redacted beyond the core, in a chain with all its margin."""
     walk = Walk(members, place, direction)
     rows = redaction[: margin_beyond(members, place, direction)]
+    # without a sum of shares, which would round
     if np.all(redaction == 1):
         return np.full(members.count, float(len(rows)))
     if members.places is None:
@@ -103,6 +104,11 @@ class Walk:
     direction: Direction
 
     @property
+    def order(self) -> int:
+        """Of the chains."""
+        return self.members.order
+
+    @property
     def ends_anywhere(self) -> bool:
         """Whether this place is that of all later records too: the margin to the left differs."""
         places = self.members.places
@@ -120,7 +126,7 @@ class Walk:
     def value_law(self, distance: int) -> Floats:
         """(M, k) of the record at a distance beyond the core."""
         # contexts end at their last record: to the left the core has all of the start context's
-        steps = distance if self.direction == "right" else -distance - self.members.order + 1
+        steps = distance if self.direction == "right" else -distance - self.order + 1
         law = self.members.law(self.members.place_after(self.place, steps))
         return np.asarray(of_value(law, self.members.k))
 
@@ -154,6 +160,7 @@ class Walk:
         """(M, S) that nothing is released up to the chain's end, so many records away."""
         if self.direction == "right":
             return np.asarray(state.sum(axis=2))
+        # states hold likelihoods up to the law of where they are: here it counts
         return np.asarray(np.einsum("mxi,mi->mx", state, self.law_at(-reach)))
 
     def _occurs(self, steps: int) -> Floats:
@@ -196,7 +203,7 @@ class Walk:
         the order only at a chain's end.
         """
         product = self.product(steps)
-        shown = product if seen == self.members.order else self._at_end(product, seen)
+        shown = product if seen == self.order else self._at_end(product, seen)
         return _refused(np.swapaxes(shown, 1, 2), self.has_vanished(product, steps))
 
     def _at_end(self, product: Floats, seen: int) -> Floats:
@@ -204,7 +211,7 @@ class Walk:
         size, values = product.shape[:2], self.members.k**seen
         if self.direction == "right":
             return np.asarray(product.reshape(*size, -1, values).sum(axis=2))
-        first = self.members.law(0 if self.members.places is None else self.members.order - 1)
+        first = self.members.law(0 if self.members.places is None else self.order - 1)
         joint = product * first[:, np.newaxis, :]
         return np.asarray(joint.reshape(*size, values, -1).sum(axis=3))
 
@@ -249,7 +256,7 @@ def _refused(outcomes: Floats, members: Mask) -> Floats:
 
 def _window_outcomes(walk: Walk, size: int, margin: int | None) -> Floats:
     """(M, O, S) the nearest `order` released records, fewer at a real end (R6)."""
-    members, order = walk.members, walk.members.order
+    members, order = walk.members, walk.order
     if margin is not None and margin <= size:
         return np.ones((members.count, 1, members.contexts))
     ends = [order if margin is None else min(margin - size, order)]
@@ -269,6 +276,7 @@ def first_releases(
     many records lie there, None for any number.
     """
     reach = len(redaction[:margin])
+    # one product of kernels in the place of many steps, whose powers are kept
     always = fully_redacted(redaction[:reach])
     state = walk.product(always)
     certain = ~walk.has_vanished(state, always)
@@ -308,6 +316,7 @@ def _nothing_before(walk: Walk, rows: Floats) -> Floats:
     """(M, k) that nothing is released from the chain's first record up to the start value."""
     members, last = walk.members, walk.members.place_count - 1
     state = members.law(0)
+    # forwards from the beginning: how much lies before it is not known
     for step, row in enumerate(rows[::-1]):
         state = state * row
         state = state / np.maximum(state.max(axis=1, keepdims=True), np.finfo(float).tiny)
@@ -317,6 +326,7 @@ def _nothing_before(walk: Walk, rows: Floats) -> Floats:
 
 def _widest(outcomes: Floats) -> Floats:
     """(M, k·(k − 1), k) of each pair of values the outcome with the largest ratio."""
+    # the others change no largest ratio of any two values, alone or beside another side (F2)
     pairs = permutations(range(outcomes.shape[2]), 2)
     best = [np.argmax(_ratio(outcomes, x, y), axis=1) for x, y in pairs]
     return np.take_along_axis(outcomes, np.stack(best, axis=1)[:, :, np.newaxis], axis=1)

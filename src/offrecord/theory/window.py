@@ -36,6 +36,7 @@ def judge_of(kind: str, place: int, epsilon: float) -> Judge:
         size = max(_CHUNK // members.contexts**2, 1)
         parts = members.parts(size)
         found = [_exceeds(one, kind, place, (left, right), epsilon) for one in parts]
+        # bisection asks a few members for many sizes, and many members for few
         if _FEW < members.count <= size:
             members.forget()
         return np.concatenate(found)
