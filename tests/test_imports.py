@@ -14,8 +14,9 @@ PACKAGE = SOURCE.name
 
 #: What is in the root, in order: a package imports itself and packages on lines above its own.
 ORDER = (
+    {"text"},
     {"errors"},
-    {"files", "text"},
+    {"files"},
     {"models"},
     {"charts"},
     {"theory"},

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
+from offrecord.text import plain
+
 #: Options that are true or false: flags without a value on the command line.
 SWITCHES = {
     *("fit", "force", "growing", "dry_run", "exact_model", "publish_positions"),
@@ -49,8 +51,8 @@ def flags_shown() -> Iterator[None]:
 
 
 def as_called(text: str) -> str:
-    """A message whose options are named as the caller writes them."""
-    return text if _flags_shown else in_python(text)
+    """A message on one line, whose options are named as the caller writes them."""
+    return plain(text if _flags_shown else in_python(text))
 
 
 def in_python(text: str) -> str:

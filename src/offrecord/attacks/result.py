@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from offrecord.models.base import Floats
-from offrecord.text import aligned, many, odds
+from offrecord.text import aligned, many, odds, plain
 
 if TYPE_CHECKING:
     from offrecord.charts import Chart
@@ -167,10 +167,9 @@ class Attack:
         return ratio_chart({one.name: one.ratios for one in self.attackers}, self.epsilon)
 
     def __str__(self) -> str:
-        said = [*self._notes()]
+        head, said = map(plain, self._headlines()), map(plain, self._notes())
         table = [aligned(self._table())] if self.attackers else []
-        parts = ["\n".join(one) for one in (self._headlines(), table, said) if one]
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, ("\n".join(one) for one in (head, table, said))))
 
     def __repr__(self) -> str:
         within = "within" if self.holds else "NOT within"

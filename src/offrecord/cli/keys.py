@@ -12,7 +12,7 @@ from typer import Argument, Option
 from offrecord.cli.parameters import number, numbered, offering
 from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, plain
 
 if TYPE_CHECKING:
     from offrecord.release.ledger import Ledger
@@ -85,7 +85,9 @@ def _listed(book: Ledger) -> _Shown:
     rows = [["data set", "releases", "forgotten", "last"]]
     rows += [[str(cell or "–") for cell in one.values()] for one in datasets]
     said = [aligned(rows)] if datasets else ["nothing was released with this key"]
-    said += [f"{one}: answered for {many(count, 'record')}" for one, count in answered.items()]
+    said += [
+        f"{plain(one)}: answered for {many(count, 'record')}" for one, count in answered.items()
+    ]
     return _of_key(book) | content, "\n".join(said)
 
 

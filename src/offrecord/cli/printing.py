@@ -14,13 +14,20 @@ from typing import Annotated, Any
 
 import typer
 
+from offrecord.text import plain, plain_lines
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def show(as_json: bool, content: Any, text: object) -> None:
     """Print a result: for machines its content, else its text."""
-    # infinity and NaN are no JSON: `content` has words for them
-    said = json.dumps(content, ensure_ascii=False, allow_nan=False) if as_json else str(text)
+    if as_json:
+        # infinity and NaN are no JSON: `content` has words for them
+        said = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        # a terminal acts on some characters that may stand in JSON as they are
+        said = "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in said)
+    else:
+        said = plain_lines(str(text))
     typer.echo(said)
 
 
@@ -36,7 +43,7 @@ def warned(message: str) -> None:
 
 def failed(message: str) -> None:
     """Say on standard error what went wrong."""
-    print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
+    print(f"offrecord: {plain(message)}", file=sys.stderr)
 
 
 def fault_of(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from offrecord.cli.parameters import number, numbered, offering, outgoing, whole
 from offrecord.cli.printing import Json, bar, busy, show
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS
+from offrecord.text import many
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.base import Mechanism, Policy
@@ -153,8 +154,6 @@ def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | No
 
 
 def _shown(policy: TablePolicy) -> str:
-    from offrecord.text import many
-
     lines = [f"{policy.mechanism}: rules for {len(policy.rules)} settings, ε = {policy.epsilon:g}"]
     if policy.validation is not None:
         found = policy.validation

@@ -15,6 +15,7 @@ from offrecord.cli.parameters import offering, outgoing
 from offrecord.cli.printing import Json, bar, failed, fault_of, noted, show
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
+from offrecord.text import plain
 
 if TYPE_CHECKING:
     from offrecord.tables.engines.memory import Release
@@ -250,4 +251,4 @@ def _text(done: Release | Streamed, written: _Written) -> str:
         for one in written.values()
         if one is not None
     ]
-    return f"{figures}\n\nwritten: {', '.join(named)}"
+    return f"{figures}\n\nwritten: {', '.join(map(plain, named))}"

@@ -12,6 +12,7 @@ from typer import Argument, Option
 from offrecord.cli.files import check_all_apart
 from offrecord.cli.parameters import numbered, offering, outgoing
 from offrecord.cli.printing import Json, busy, show, warned
+from offrecord.text import plain
 
 _Certificate = Annotated[
     Path, Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
@@ -134,7 +135,11 @@ def report(
     with busy("reporting"):
         made = reported(certificate, released, private_list=private_list)
         made.write(page, force=force)
-    show(as_json, made.to_dict() | {"report": str(page)}, f"{made.lead}\n\nwritten: {page}")
+    show(
+        as_json,
+        made.to_dict() | {"report": str(page)},
+        f"{made.lead}\n\nwritten: {plain(str(page))}",
+    )
     problems = made.problems
     if problems and not as_json:
         reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]

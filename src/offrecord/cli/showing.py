@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from typer import Option
 
 from offrecord.cli.parameters import numbered, offering, outgoing
 from offrecord.cli.printing import Json, bar, show
-from offrecord.text import aligned, followed
+from offrecord.text import aligned, followed, plain
 
 if TYPE_CHECKING:
     from offrecord.charts import Chart
@@ -32,7 +33,7 @@ def demo(
 
     # with --json standard output holds one object; else each part is said when it is done
     said: list[str] = []
-    say = said.append if as_json else typer.echo
+    say = said.append if as_json else partial(show, False, None)
     content = run(output, force=force, say=say, progress=bar)
     if as_json:
         show(as_json, content, "")
@@ -92,7 +93,11 @@ def reproduce(
         "failed": failed,
     }
     said = f"{len(checks)} numbers and {len(errata)} errata checked, {failed} disagree."
-    show(as_json, content, f"{_text(checks, errata)}\n\nFigures: {', '.join(figures)}\n{said}")
+    show(
+        as_json,
+        content,
+        f"{_text(checks, errata)}\n\nFigures: {', '.join(map(plain, figures))}\n{said}",
+    )
     if failed:
         raise typer.Exit(1)
 

@@ -24,7 +24,7 @@ from offrecord.reports.report import report_of
 from offrecord.tables.engines.memory import Release, redact
 from offrecord.tables.io.formats import table_file
 from offrecord.tables.reference import fit
-from offrecord.text import Progress, aligned, odds
+from offrecord.text import Progress, aligned, odds, plain
 from offrecord.theory.problem import Problem
 
 #: Hours of the second half of the year whose rain someone wants off the record, whatever it was:
@@ -82,8 +82,8 @@ def run(
     say(_around(release.frame))
     say("\n5. The paper's mechanisms, if rain were known to follow a chain of order 1:\n")
     say(_paper(first))
-    say(f"\nwritten: {model}, {released} and its certificate {certificate.name}")
-    say(f"The release on one page, for a browser: {report}")
+    say(f"\nwritten: {plain(f'{model}, {released}')} and its certificate {certificate.name}")
+    say(f"The release on one page, for a browser: {plain(str(report))}")
     written = {"model": model, "output": released, "certificate": certificate, "report": report}
     figures = {"fit": fitted.summary(), "redact": release.summary.to_dict()}
     return figures | {name: str(path) for name, path in written.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from offrecord.models.base import Label
 from offrecord.models.evidence import Verdict
 from offrecord.models.posterior import BORROWER, LENDER
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, plain
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -29,7 +29,7 @@ def page(fit: Fit) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, break_on_hyphens=False)
+    return textwrap.wrap(plain(text), _WIDTH, break_on_hyphens=False)
 
 
 def headline(fit: Fit) -> str:

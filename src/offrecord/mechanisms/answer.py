@@ -11,10 +11,10 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.models.base import Label
+from offrecord.models.checking import printable
 from offrecord.release.coins import INTEGER, Coins, Draws, redacts, subkey, thresholds
 from offrecord.release.keys import Key
 from offrecord.release.ledger import ledger
-from offrecord.text import printable
 from offrecord.theory.problem import budget
 
 PROTOCOL = "answer"  #: what an owner calls what they take part in, unless they say otherwise

@@ -15,7 +15,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Policy
 from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.checking import whole_number
-from offrecord.text import aligned
+from offrecord.text import aligned, plain
 from offrecord.theory.leakage import leakages, released
 from offrecord.theory.problem import Problem
 
@@ -183,7 +183,7 @@ class LocalPolicy(Policy):
         return cls(problem, matrix, mechanism, None, details if isinstance(details, dict) else {})
 
     def __str__(self) -> str:
-        return "\n".join([*self._headlines(), "", aligned(self._table(), right=True)])
+        return "\n".join([*map(plain, self._headlines()), "", aligned(self._table(), right=True)])
 
     # What it releases, and its leakage.
     def _headlines(self) -> list[str]:

@@ -23,7 +23,7 @@ from offrecord.models.members import Members
 from offrecord.models.promise import KnownChains
 from offrecord.models.records import Chains, Runs
 from offrecord.release.coins import ALWAYS, Draws, redacts
-from offrecord.text import aligned
+from offrecord.text import aligned, plain
 from offrecord.theory.problem import Problem
 
 _SHOWN = 24  # distances shown to people
@@ -120,7 +120,7 @@ class RulesPolicy(Policy):
             f" {self.leakage:.6g} of ε = {self.problem.epsilon:g}"
         )
         says = "not local: who redacts must see all values"
-        return "\n".join([head, says, "", aligned(self._table())])
+        return "\n".join([plain(head), says, "", aligned(self._table())])
 
     # How likely releasing has begun, by distance.
     def _table(self) -> list[list[str]]:

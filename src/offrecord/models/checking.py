@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -160,6 +161,14 @@ def _plain_label(label: Any) -> Label:
     if isinstance(label, (str, int, float, bool)):
         return label
     raise InputError(f"labels must be text, numbers or booleans, got {type(label).__name__}")
+
+
+def printable(name: str, text: str) -> str:
+    """The text, checked to be one line of printable characters."""
+    is_text = isinstance(text, str) and text.isprintable()
+    if not (is_text and re.fullmatch(r"\S(.{0,198}\S)?", text)):
+        raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
+    return text
 
 
 def whole_number(name: str, value: Any) -> int:

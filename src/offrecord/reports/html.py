@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from offrecord.charts import Chart, undrawable
 from offrecord.files import PAGE_MARK
+from offrecord.text import plain
 
 #: Nothing is fetched and no script is run, whatever names and labels may hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -138,4 +139,4 @@ def _row(row: Sequence[str], looks: Sequence[str]) -> str:
 
 def escape(text: str) -> str:
     """A text as markup; a character without a shape, such as a change of direction, by its code."""
-    return html.escape("".join(one if one.isprintable() else ascii(one)[1:-1] for one in text))
+    return html.escape(plain(text))

@@ -15,6 +15,7 @@ from offrecord.mechanisms import REGISTRY, mechanism_named
 from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import printable
 from offrecord.models.file import Model, load_model
 from offrecord.models.members import PLACE_COUNTS
 from offrecord.models.posterior import Posterior
@@ -29,7 +30,6 @@ from offrecord.tables.options import Options
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Reader
-from offrecord.text import printable
 from offrecord.theory.problem import PROTECT, budget
 
 #: Options that name a file, if they are there.

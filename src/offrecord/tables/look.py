@@ -30,7 +30,7 @@ from offrecord.tables.io.formats import read_list, table_file, table_format
 from offrecord.tables.problems import Check, LocatedError
 from offrecord.tables.steps import Step
 from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, plain
 
 #: Words in the names of columns that suggest their role.
 _WORDS = {
@@ -143,7 +143,8 @@ class Look:
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.notes]
-        return "\n".join([aligned([*self._lines()]), "", *notes, "", self.fit, "", self.redact])
+        below = ["", *notes, "", self.fit, "", self.redact]
+        return "\n".join([aligned([*self._lines()]), *map(plain, below)])
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield "table", f"{self.table}: {many(self.rows, 'row')}, {self.kind}"

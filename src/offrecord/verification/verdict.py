@@ -14,7 +14,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Validated
 from offrecord.tables.frames import Native
-from offrecord.text import many, odds, worst_odds
+from offrecord.text import many, odds, plain, worst_odds
 from offrecord.verification.agreement import Found, disagreements, left_out
 from offrecord.verification.law import ROUNDING, SHARES, Judged, leakages
 from offrecord.verification.members import CannotJudgeError, Promised
@@ -102,7 +102,7 @@ class Verdict:
         lines = [self.headline, *(f"  {problem}" for problem in self.problems)]
         lines += ["checked", *(f"  {one}" for one in self.checked)]
         lines += ["not checked", *(f"  {one}" for one in self.not_checked)]
-        return "\n".join(lines)
+        return "\n".join(map(plain, lines))
 
 
 def verify(
