@@ -154,19 +154,28 @@ def influence_chart(
     """
     # an infinite influence, as of a value that rules others out, has no place on an axis
     finite = _parted([row for row in rows if row["influence"] != float("inf")], "record")
-    layers: list[Spec] = []
-    if rows and "region" in rows[0]:
-        legend = {"title": "region", "symbolType": "square", "columns": 3}
-        layers.append(_shades(bands((row["record"], row["region"]) for row in rows), legend))
-    if finite and "low" in finite[0]:
-        between = {"x": number("record"), "y": number("low"), "y2": {"field": "high"}}
-        apart = {"detail": [{"field": "name"}, {"field": "side"}]}
-        layers.append(layer("area", finite, between | apart, color=PALETTE[0], opacity=0.15))
+    layers = [*_shaded(rows), *_ranges(finite)]
     records, influence = number("record", **_RECORDS), number("influence")
     layers.append(lines(finite, records, influence, "name", names, part="side", point={"size": 22}))
     layers += level("y", threshold, f"{name} = {threshold:g}")
     spec = layered(layers, x=along, y="Influence (log of odds)")
     return Chart(spec, "Influence of each record on the private one", description)
+
+
+def _shaded(rows: Rows) -> list[Spec]:
+    if not rows or "region" not in rows[0]:
+        return []
+    legend = {"title": "region", "symbolType": "square", "columns": 3}
+    return [_shades(bands((row["record"], row["region"]) for row in rows), legend)]
+
+
+def _ranges(rows: Rows) -> list[Spec]:
+    # What plausible chains say: an area from the lowest to the highest of them.
+    if not rows or "low" not in rows[0]:
+        return []
+    between = {"x": number("record"), "y": number("low"), "y2": {"field": "high"}}
+    apart = {"detail": [{"field": "name"}, {"field": "side"}]}
+    return [layer("area", rows, between | apart, color=PALETTE[0], opacity=0.15)]
 
 
 # ---- utility
@@ -254,10 +263,7 @@ def _histogram(leakages: Floats, epsilon: float) -> list[Spec]:
     # Bars that hold a chain: from, to, chains, above.
     finite = leakages[np.isfinite(leakages)]
     top = max(float(finite.max(initial=0.0)), epsilon) * 1.02 or 1.0
-    # ε is an edge of two bars, so that no bar holds chains on both sides of it
-    steps = int(np.ceil(_BINS * epsilon / top)) if epsilon > 0 else 0
-    below = np.linspace(0.0, epsilon, steps + 1)
-    edges = np.append(below, np.linspace(epsilon, top, max(_BINS - steps, 1) + 1)[1:])
+    edges = _edges(epsilon, top)
     counts, _ = np.histogram(np.minimum(leakages, top), edges)
     bars = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
     return [
@@ -265,6 +271,13 @@ def _histogram(leakages: Floats, epsilon: float) -> list[Spec]:
         for low, high, count in bars
         if count
     ]
+
+
+def _edges(epsilon: float, top: float) -> Floats:
+    # ε is an edge of two bars, so that no bar holds chains on both sides of it
+    steps = int(np.ceil(_BINS * epsilon / top)) if epsilon > 0 else 0
+    below = np.linspace(0.0, epsilon, steps + 1)
+    return np.append(below, np.linspace(epsilon, top, max(_BINS - steps, 1) + 1)[1:])
 
 
 def belief_chart(rows: Rows, description: str) -> Chart:

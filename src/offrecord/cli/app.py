@@ -21,7 +21,6 @@ from offrecord.cli.redact import redact
 from offrecord.cli.released import attack, report, verify
 from offrecord.cli.showing import demo, explore, reproduce
 from offrecord.errors import ChosenByValue, InputError, OffrecordWarning, flags_shown
-from offrecord.text import nearest
 
 _OBJECTS = 100_000  # that are made before anybody looks for some that nobody has any more
 INTERRUPTED = 130  #: the exit code of what a person stopped
@@ -104,7 +103,7 @@ def _known(error: BaseException) -> str | None:
     # The message of an error; None if it is a fault of this program.
     match error:
         case typer.TyperException():
-            return _usage(error)
+            return error.format_message()
         case InputError():
             return str(error)
         case MemoryError() | RecursionError():
@@ -113,18 +112,6 @@ def _known(error: BaseException) -> str | None:
             file = f"{error.filename}: " if error.filename else ""
             return file + (error.strerror or "the output cannot be written")
     return None
-
-
-def _usage(error: typer.TyperException) -> str:
-    # What is wrong with words on the command line; of an option that is not there, what may have
-    # been meant, if it is near.
-    about: Any = error
-    possible: list[str] | None = getattr(error, "possibilities", None)
-    if not possible:
-        return error.format_message()
-    names = {one.strip("-"): one for one in possible}
-    meant = nearest(about.option_name.strip("-"), names)
-    return f"{about.message}" + ("" if meant is None else f"; did you mean {names[meant]}?")
 
 
 def run() -> None:

@@ -43,13 +43,17 @@ def read_table(
 
     from offrecord.tables.io.formats import table_file
 
-    order = [] if asked["order"] == "row" else [asked["order"]]
-    private = [] if asked["private"] is None else [asked["private"]]
-    columns = dict.fromkeys([asked["value"], *order, *(asked["by"] or ()), *private, *keep])
+    columns = dict.fromkeys([*_needed(asked), *keep])
     with ThreadPoolExecutor(1) as pool:
         # What works on the table is imported while the engine reads.
         pool.submit(import_module, "offrecord.tables.engines.memory")
         return table_file(path, options).read(list(columns), text=text)
+
+
+def _needed(asked: Mapping[str, Any]) -> list[str]:
+    order = None if asked["order"] == "row" else asked["order"]
+    named = [asked["value"], order, *(asked["by"] or ()), asked["private"]]
+    return [one for one in named if one is not None]
 
 
 def said_of(table: Path, keys: object, said: ReadOptions) -> ReadOptions:

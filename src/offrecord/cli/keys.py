@@ -17,7 +17,6 @@ from offrecord.text import aligned, many, plain
 if TYPE_CHECKING:
     from offrecord.release.ledger import Ledger
 
-_ACTIONS = ("list", "show", "forget")
 WORDS = "never published"  #: what a person must say of a release that is to be forgotten
 _DIGEST, _DIGITS = re.compile("[0-9a-f]{32,}"), 12  # of which a person sees so many digits
 
@@ -54,12 +53,8 @@ def ledger(
     from offrecord.release.ledger import Ledger
     from offrecord.release.ledger import ledger as locked_ledger
 
-    if action not in _ACTIONS:
-        raise InputError(f"ledger takes list, show or forget, got {action!r}")
-    if (name is None) != (action == "list"):
-        expects = "no data set" if action == "list" else "the name of a data set"
-        raise InputError(f"ledger {action} takes {expects}, got {name or 'none'}")
-    if action != "forget" and (release is not None or because is not None):
+    _check_action(action, name)
+    if action != "forget" and (release, because) != (None, None):
         raise InputError(f"--release and --because are for ledger forget, not for {action}")
     key = Key.load(key_file or default_key_file())
     if name is None:
@@ -72,6 +67,14 @@ def ledger(
     show(as_json, content, text)
 
 
+def _check_action(action: str, name: str | None) -> None:
+    if action not in ("list", "show", "forget"):
+        raise InputError(f"ledger takes list, show or forget, got {action!r}")
+    if (name is None) != (action == "list"):
+        expects = "no data set" if action == "list" else "the name of a data set"
+        raise InputError(f"ledger {action} takes {expects}, got {name or 'none'}")
+
+
 _Shown = tuple[dict[str, Any], str]  #: what --json prints, and what people read
 
 
@@ -82,13 +85,16 @@ def _listed(book: Ledger) -> _Shown:
     answered = {name: len(records) for name, records in book.answers.items()}
     protocols = [{"protocol": name, "records": count} for name, count in answered.items()]
     content = {"complete": book.complete, "datasets": datasets, "protocols": protocols}
-    rows = [["data set", "releases", "forgotten", "last"]]
-    rows += [[str(cell or "–") for cell in one.values()] for one in datasets]
-    said = [aligned(rows)] if datasets else ["nothing was released with this key"]
+    said = [_as_table(datasets) if datasets else "nothing was released with this key"]
     said += [
         f"{plain(one)}: answered for {many(count, 'record')}" for one, count in answered.items()
     ]
     return _of_key(book) | content, "\n".join(said)
+
+
+def _as_table(datasets: list[dict[str, Any]]) -> str:
+    rows = [[str(cell or "–") for cell in one.values()] for one in datasets]
+    return aligned([["data set", "releases", "forgotten", "last"], *rows])
 
 
 def _dataset(book: Ledger, name: str) -> dict[str, Any]:
@@ -217,19 +223,28 @@ def answer(
     published = LocalPolicy.load(policy)
     if mark in map(str, published.problem.chain.labels) or not mark.isprintable():
         raise InputError("--mark must be printable text that is no value of the policy")
-    given = sys.stdin.readline().strip()
-    if not given:
-        raise InputError("give the record's value on standard input")
+    given = _given()
     value = value_of(published, given)
     own = Key.load_or_new(key_file or default_key_file())
     with ledger(own) as book:  # as it was before
         pass
     shown = answer_one(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
-    if not book.announced:
-        why = "keep it, so that the same question gets the same answer"
-        warned(f"made a new key, {own.file}: {why}")
-    if not book.complete:
-        why = "so nobody knows what was answered before"
-        warned(f"the key {own.file} was there without its ledger, {why}")
+    _warn_of(book)
     content = {"record": record, "released": shown is not None, "value": shown}
     show(as_json, content, mark if shown is None else given)
+
+
+def _given() -> str:
+    given = sys.stdin.readline().strip()
+    if not given:
+        raise InputError("give the record's value on standard input")
+    return given
+
+
+def _warn_of(book: Ledger) -> None:
+    file = book.key.file
+    if not book.announced:
+        warned(f"made a new key, {file}: keep it, so that the same question gets the same answer")
+    if not book.complete:
+        why = "so nobody knows what was answered before"
+        warned(f"the key {file} was there without its ledger, {why}")

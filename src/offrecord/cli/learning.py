@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from offrecord.cli.files import Table, check_all_apart, check_outside, read_table, said_of
 from offrecord.cli.parameters import cuts, offering, outgoing
-from offrecord.cli.printing import Json, busy, show
+from offrecord.cli.printing import Json, bar, show
 from offrecord.tables.options import EPSILONS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from offrecord.tables.io.format import ReadOptions
 
 
 @offering()
@@ -45,23 +50,35 @@ def fit(
     """
     from offrecord.files import check_writable
     from offrecord.release.keys import default_key_file
-    from offrecord.tables.io.format import ReadOptions
-    from offrecord.tables.io.formats import read_list
     from offrecord.tables.reference import fit as fit_table
 
     keys = described.pop("private_list")
     check_writable(output, force=force)
     check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
     check_outside({"--output": output}, table)
-    kind, separator, encoding = (described.pop(one) for one in ("format", "separator", "encoding"))
-    options = ReadOptions(kind, separator, encoding, dict(limits or ()))
-    listed = None if keys is None else read_list(keys, options)
-    # values are text, as labels of a model must not depend on how a type was guessed
-    own = said_of(table, keys, options)
-    frame = read_table(table, own, described, text=[described["value"]])
+    options = _reading(described, dict(limits or ()))
+    listed, frame = _read(table, keys, options, described)
     described["key_file"] = described["key_file"] or default_key_file()
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
-    with busy("fitting"):
+    with bar("fitting", None):
         found = fit_table(frame, private_list=listed, table=table.name, **described)
     found.save(output, force=force)
     show(as_json, found.summary(), found)
+
+
+def _reading(described: dict[str, Any], limits: dict[str, int]) -> ReadOptions:
+    from offrecord.tables.io.format import ReadOptions
+
+    kind, separator, encoding = (described.pop(one) for one in ("format", "separator", "encoding"))
+    return ReadOptions(kind, separator, encoding, limits)
+
+
+def _read(
+    table: Path, keys: Path | None, options: ReadOptions, described: dict[str, Any]
+) -> tuple[pl.DataFrame | None, pl.DataFrame]:
+    from offrecord.tables.io.formats import read_list
+
+    listed = None if keys is None else read_list(keys, options)
+    # values are text, as labels of a model must not depend on how a type was guessed
+    text = [described["value"]]
+    return listed, read_table(table, said_of(table, keys, options), described, text=text)

@@ -140,11 +140,16 @@ def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     }
 
 
-def _parameter(option: Field[Any]) -> inspect.Parameter:
-    plain = Path | None if "Path" in str(option.type) else str | None
+def _typed(name: str) -> tuple[Any, dict[str, Any]]:
+    if name in _WRITTEN:
+        return _WRITTEN[name]
     # a new type that is neither text nor a path fails here, before anybody writes it wrongly
-    is_plain = "str" in str(option.type) and str(option.type) not in _WRITTEN
-    kind, reading = (plain, {}) if is_plain else _WRITTEN[str(option.type)]
+    assert "str" in name, name
+    return Path | None if "Path" in name else str | None, {}
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
+    kind, reading = _typed(str(option.type))
     metavar = option.metadata["metavar"]
     shown = reading if metavar is None else reading | {"metavar": metavar}
     # A truth value without a flag of its own would get a --no- form too.

@@ -21,14 +21,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 def show(as_json: bool, content: Any, text: object) -> None:
     """Print a result: for machines its content, else its text."""
-    if as_json:
-        # infinity and NaN are no JSON: `content` has words for them
-        said = json.dumps(content, ensure_ascii=False, allow_nan=False)
-        # a terminal acts on some characters that may stand in JSON as they are
-        said = "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in said)
-    else:
-        said = plain_lines(str(text))
-    typer.echo(said)
+    typer.echo(_json(content) if as_json else plain_lines(str(text)))
+
+
+def _json(content: Any) -> str:
+    # infinity and NaN are no JSON: `content` has words for them
+    said = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    # a terminal acts on some characters that may stand in JSON as they are
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in said)
 
 
 def noted(message: str) -> None:
@@ -61,25 +61,12 @@ LINES_EVERY = 10.0
 
 @contextmanager
 def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar with the time left, shown once a step takes over a second; where standard
-    error is no terminal a line every ten seconds.
+    """A progress bar with the time left; without a count of items it moves to and fro. Where
+    standard error is no terminal, a line every ten seconds.
     """
     shown = _bar if sys.stderr.isatty() else _lines
     with shown(what, count) as advance:
         yield advance
-
-
-@contextmanager
-def busy(what: str) -> Iterator[None]:
-    """A spinner while something takes long; see `bar`."""
-    if not sys.stderr.isatty():
-        with _lines(what, None):
-            yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} …"):
-        yield
 
 
 @contextmanager
@@ -91,7 +78,7 @@ def _bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
     columns = (name, BarColumn(), done, TimeRemainingColumn())
     start, total, of = monotonic(), 0, _of(count)
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=count, done=f"0{of}", visible=False)
+        task = progress.add_task(what, total=count, done="", visible=count is None)
 
         def advance(more: int) -> None:
             nonlocal total
@@ -112,8 +99,7 @@ def _lines(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
 
     def say() -> None:
         while not ended.wait(LINES_EVERY):
-            so_far = f": {done:,}" if done or count else ""
-            noted(f"{what}{so_far}{_of(count)} after {monotonic() - start:.0f} s")
+            noted(f"{what}{_so_far(done, count)} after {monotonic() - start:.0f} s")
 
     # a thread, as single steps of numpy take longer than ten seconds
     speaker = Thread(target=say, daemon=True)
@@ -123,6 +109,10 @@ def _lines(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
     finally:
         ended.set()
         speaker.join()
+
+
+def _so_far(done: int, count: int | None) -> str:
+    return f": {done:,}{_of(count)}" if done or count else ""
 
 
 def _of(count: int | None) -> str:

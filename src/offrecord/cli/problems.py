@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typer import Option
 
 from offrecord.cli.files import check_all_apart
 from offrecord.cli.parameters import number, numbered, offering, outgoing, whole
-from offrecord.cli.printing import Json, bar, busy, show
+from offrecord.cli.printing import Json, bar, show
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS
 from offrecord.text import many
@@ -128,7 +129,7 @@ def _of_chain(mechanism: Mechanism, described: dict[str, Any]) -> Policy:
     from offrecord.mechanisms import design as design_policy
 
     problem = _Described(**described).problem()
-    with busy("designing"):
+    with bar("designing", None):
         return design_policy(problem, mechanism)
 
 
@@ -139,11 +140,7 @@ def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | No
     from offrecord.models.posterior import Posterior
     from offrecord.models.promise import KnownChains
 
-    given = [name for name in _ONE_CHAIN if described[name] is not None]
-    if given:
-        raise InputError(f"--{given[0]} is for one chain without a table: leave --table out")
-    if described["model"] is None or output is None:
-        raise InputError("--table needs --model FILE and --output FILE")
+    _check_of_table(described, output)
     promise = load_model(described["model"]).promise
     if described["exact_model"] and isinstance(promise, Posterior):
         promise = KnownChains([promise.chain])
@@ -151,6 +148,14 @@ def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | No
     settings = [Setting(kind, place) for kind in SETTINGS for place in places]
     epsilon, protect = described["epsilon"], described["protect"]
     return design_table(mechanism, promise, epsilon, protect, settings, bar)
+
+
+def _check_of_table(described: dict[str, Any], output: Path | None) -> None:
+    given = [name for name in _ONE_CHAIN if described[name] is not None]
+    if given:
+        raise InputError(f"--{given[0]} is for one chain without a table: leave --table out")
+    if described["model"] is None or output is None:
+        raise InputError("--table needs --model FILE and --output FILE")
 
 
 def _shown(policy: TablePolicy) -> str:
@@ -177,18 +182,13 @@ def compare(
     **described: Any,
 ) -> None:
     """Mechanisms side by side over a range of ε, for a chain: as a table, CSV or picture."""
-    from offrecord.charts import check_picture
-    from offrecord.files import check_writable, write_text
+    from offrecord.files import write_text
     from offrecord.paper.comparison import compare as compared
     from offrecord.theory.problem import budget
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = mechanism.split(",") if mechanism else None
-    if csv is not None:
-        check_writable(csv, force=force)
-    if picture is not None:
-        check_picture(picture, force=force)
-    check_all_apart({"--csv": csv, "--picture": picture}, {})
+    _check_files(csv, picture, force=force)
     problem = _Described(epsilon=epsilons[0], **described).problem()
     found = compared(problem, chosen, epsilons=epsilons, **_split(split), progress=bar)
     if csv is not None:
@@ -198,15 +198,29 @@ def compare(
     show(as_json, {"n": problem.n, "private": problem.private, "results": found.rows}, found)
 
 
+def _check_files(csv: Path | None, picture: Path | None, *, force: bool) -> None:
+    from offrecord.charts import check_picture
+    from offrecord.files import check_writable
+
+    if csv is not None:
+        check_writable(csv, force=force)
+    if picture is not None:
+        check_picture(picture, force=force)
+    check_all_apart({"--csv": csv, "--picture": picture}, {})
+
+
 def _epsilons(text: str) -> list[float]:
-    accepted = "--epsilon must be numbers such as 0.1,0.5,1 or from:to:count such as 0.1:3:30"
     try:
-        if ":" not in text:
-            return [float(part) for part in text.split(",")]
-        low, high, count = text.split(":")
-        start, stop, steps = float(low), float(high), int(count)
-    except ValueError:
-        raise InputError(f"{accepted}, got {text!r}") from None
-    if not (2 <= steps <= 10_000 and 0 <= start < stop < float("inf")):
-        raise InputError(f"{accepted}, with 2 to 10,000 values from low to high, got {text!r}")
+        return _spaced(*text.split(":")) if ":" in text else [float(one) for one in text.split(",")]
+    except (ValueError, TypeError):
+        raise InputError(
+            "--epsilon must be numbers such as 0.1,0.5,1 or from:to:count such as 0.1:3:30, with 2"
+            f" to 10,000 values from low to high, got {text!r}"
+        ) from None
+
+
+def _spaced(low: str, high: str, count: str) -> list[float]:
+    start, stop, steps = float(low), float(high), int(count)
+    if not (2 <= steps <= 10_000 and 0 <= start < stop < math.inf):
+        raise ValueError(count)
     return [start + (stop - start) * i / (steps - 1) for i in range(steps)]

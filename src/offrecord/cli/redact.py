@@ -90,16 +90,12 @@ def _checked(
     from offrecord.files import certificate_beside
     from offrecord.tables.io.formats import read_list
 
-    named = {"--private-list": asked.private_list, "--model": asked.model, "--policy": asked.policy}
-    inputs = {"the input": table} | {
-        name: Path(one) for name, one in named.items() if isinstance(one, (str, Path))
-    }
     # a certificate that no option names lies beside the output: it may be an input, too
     name, certificate = "the certificate", None if output is None else certificate_beside(output)
     if asked.certificate is not None:
         name, certificate = "--certificate", Path(asked.certificate)
     outputs = {"--output": output, name: certificate, "--report": report}
-    check_all_apart(outputs, inputs)
+    check_all_apart(outputs, _inputs(table, asked))
     check_outside(outputs, table)
     keys, said = asked.private_list, _said(asked)
     own = said_of(table, keys, said)
@@ -113,6 +109,12 @@ def _checked(
     # the list was read as its own ending says, the table is read as its own says
     found = replace(asked, **vars(own))
     return replace(found, output_format=kind, certificate=certificate, private_list=keys)
+
+
+def _inputs(table: Path, asked: FileOptions) -> dict[str, Path]:
+    named = {"--private-list": asked.private_list, "--model": asked.model, "--policy": asked.policy}
+    paths = {name: Path(one) for name, one in named.items() if isinstance(one, (str, Path))}
+    return {"the input": table, **paths}
 
 
 def _output_format(path: Path, named: str | None) -> str:
@@ -241,14 +243,15 @@ def _content(done: Release | Streamed, warnings: list[str], written: _Written) -
 
 
 def _text(done: Release | Streamed, written: _Written) -> str:
-    # A release in a few lines, and which files were written: those beside the output by name.
+    # A release in a few lines, and which files were written.
     figures, output = done.summary.figures(), written["output"]
     if output is None:
         return figures
-    folder = output.resolve().parent
-    named = [
-        one.name if one is not output and one.resolve().parent == folder else str(one)
-        for one in written.values()
-        if one is not None
-    ]
+    named = [_name(one, output) for one in written.values() if one is not None]
     return f"{figures}\n\nwritten: {', '.join(map(plain, named))}"
+
+
+def _name(file: Path, output: Path) -> str:
+    # Files beside the output go by their names alone.
+    is_beside = file is not output and file.resolve().parent == output.resolve().parent
+    return file.name if is_beside else str(file)

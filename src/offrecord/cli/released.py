@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from offrecord.cli.files import check_all_apart
 from offrecord.cli.parameters import numbered, offering, outgoing
-from offrecord.cli.printing import Json, busy, show, warned
+from offrecord.cli.printing import Json, bar, show, warned
 from offrecord.text import plain
+
+if TYPE_CHECKING:
+    from offrecord.reports.report import Report
 
 _Certificate = Annotated[
     Path, Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
@@ -68,7 +71,7 @@ def verify(
     from offrecord.verification import verify as check
 
     known["limits"] = dict(known["limits"] or ())
-    with busy("verifying"):
+    with bar("verifying", None):
         verdict = check(certificate, released, key_file=key_file, seed=seed, **known)
     show(as_json, verdict.to_dict(), verdict)
     if not verdict.is_verified:
@@ -100,7 +103,7 @@ def attack(
     force, known["limits"] = known.pop("force"), dict(known["limits"] or ())
     if picture is not None:
         check_picture(picture, force=force)
-    with busy("attacking"):
+    with bar("attacking", None):
         found = attacked(released, certificate=certificate, **known)
     if picture is not None:
         found.plot().write(picture, force=force)
@@ -123,16 +126,14 @@ def report(
     """A release on one page, from its files, after they are verified: exit 0 if they are, 1 if they
     do not hold, which the page then says first.
     """
-    from offrecord.files import report_beside
     from offrecord.reports.report import check_report
     from offrecord.reports.report import report as reported
 
-    table = released or certificate.with_name(certificate.name.removesuffix(".certificate.json"))
-    page = report_beside(table) if output is None else output
+    page = _page_of(certificate, released) if output is None else output
     inputs = {"CERTIFICATE": certificate, "RELEASED": released, "--private-list": private_list}
     check_all_apart({"--output": page}, inputs)
     check_report(page, force=force)
-    with busy("reporting"):
+    with bar("reporting", None):
         made = reported(certificate, released, private_list=private_list)
         made.write(page, force=force)
     show(
@@ -140,10 +141,22 @@ def report(
         made.to_dict() | {"report": str(page)},
         f"{made.lead}\n\nwritten: {plain(str(page))}",
     )
-    problems = made.problems
-    if problems and not as_json:
-        reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
-        verb = "CANNOT BE JUDGED" if made.is_unjudged else "does NOT VERIFY"
-        warned(f"the certificate {verb} ({reasons}): the page says so first")
-    if problems:
-        raise typer.Exit(1)
+    if not made.problems:
+        return
+    if not as_json:
+        _warn_of(made)
+    raise typer.Exit(1)
+
+
+def _page_of(certificate: Path, released: Path | None) -> Path:
+    from offrecord.files import report_beside
+
+    name = certificate.name.removesuffix(".certificate.json")
+    return report_beside(released or certificate.with_name(name))
+
+
+def _warn_of(page: Report) -> None:
+    problems = page.problems
+    reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
+    verb = "CANNOT BE JUDGED" if page.is_unjudged else "does NOT VERIFY"
+    warned(f"the certificate {verb} ({reasons}): the page says so first")

@@ -81,13 +81,10 @@ def reproduce(
         # written last, when all could be computed
         for index, file in enumerate(files):
             charts[index // 2].write(file, force=force)
-    failed = sum(not one.agrees for one in checks) + sum(not one.recomputed for one in errata)
+    failed = _failed(checks, errata)
     figures = list(map(str, files))
     content = {
-        "checks": [
-            {**vars(check), "difference": check.difference, "agrees": check.agrees}
-            for check in checks
-        ],
+        "checks": [check.to_dict() for check in checks],
         "errata": [vars(erratum) for erratum in errata],
         "figures": figures,
         "failed": failed,
@@ -102,15 +99,15 @@ def reproduce(
         raise typer.Exit(1)
 
 
+def _failed(checks: Sequence[Check], errata: Sequence[Erratum]) -> int:
+    return [*(one.agrees for one in checks), *(one.recomputed for one in errata)].count(False)
+
+
 def _figures() -> list[Chart]:
     from offrecord.charts import influence_chart, redaction_chart, utility_chart
     from offrecord.paper import figures
 
-    points = [
-        row
-        for epsilon in followed(figures.FIG2_EPSILONS, "Fig. 2", bar)
-        for row in figures.fig2([epsilon])
-    ]
+    points = figures.fig2(followed(figures.FIG2_EPSILONS, "Fig. 2", bar))
     rows, threshold = figures.fig1()
     return [
         influence_chart(rows, threshold, ["value 0", "value 1"], name="ε′"),

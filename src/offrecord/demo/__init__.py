@@ -57,9 +57,7 @@ def run(
     report = report_beside(released)
     key = folder / "key" / "key.json"  # a real one lives in the user's data directory
     with folder_made(folder):
-        check_outputs(released, None, key, force=force)
-        for path in (model, report):
-            check_writable(path, force=force)
+        _check(model, released, key, force=force)
         first, second = halves()
         say(
             f"Rain at JFK airport, hour by hour, 2013. {len(PRIVATE_HOURS)} hours between July and"
@@ -87,6 +85,12 @@ def run(
     written = {"model": model, "output": released, "certificate": certificate, "report": report}
     figures = {"fit": fitted.summary(), "redact": release.summary.to_dict()}
     return figures | {name: str(path) for name, path in written.items()}
+
+
+def _check(model: Path, released: Path, key: Path, *, force: bool) -> None:
+    check_outputs(released, None, key, force=force)
+    for path in (model, report_beside(released)):
+        check_writable(path, force=force)
 
 
 def _released(
@@ -155,16 +159,18 @@ def _paper(reference: pl.DataFrame) -> str:
     chain = fit(reference, chain_order=1, epsilons=(EPSILON,), **_COLUMNS).chain
     problem = Problem(chain, n=2 * _SHOWN + 1, private=[_SHOWN + 1], epsilon=EPSILON)
     rows = [["mechanism", "regions around the private hour (P)", "expected redactions"]]
-    for name in ("window", "3r-constant", "best-local", "owner"):
-        policy = design(problem, name)
-        redacted = problem.n * (1 - policy.utility)
-        rows.append([name, _regions(policy), f"{redacted:.1f}"])
+    rows += [_designed(problem, name) for name in ("window", "3r-constant", "best-local", "owner")]
     return (
         f"{aligned(rows)}\n"
         "L: always redacted, M: redacted for some values or sometimes, S: never.\n"
         "A chain of order 1 leaves out what the longer memory above counts with: real rain needs"
         " more."
     )
+
+
+def _designed(problem: Problem, mechanism: str) -> list[str]:
+    policy = design(problem, mechanism)
+    return [mechanism, _regions(policy), f"{problem.n * (1 - policy.utility):.1f}"]
 
 
 def _regions(policy: Policy) -> str:

@@ -210,29 +210,32 @@ def sample_of(policy: Policy, seed: int, run: int, span: range) -> dict[str, Any
     values = drawn_values(problem.members, problem.n, rng)
     released = policy.apply(values.tolist(), rng)
     found = inferred(policy, values, released)
-    labels, private = [str(one) for one in problem.chain.labels], set(problem.private)
-    records = [
-        {
-            "record": record,
-            "value": labels[values[record - 1]],
-            "released": bool(released[record - 1]),
-            "private": record in private,
-        }
-        for record in span
-    ]
     size = abs(float(found.ratio[run]))
     own = int(values[problem.secrets[run].first - 1])
-    pairs = zip(found.prior[run].tolist(), found.posterior[run].tolist(), strict=True)
-    beliefs = [
-        {"value": labels[at], "prior": before, "posterior": after, "was": at == own}
-        for at, (before, after) in enumerate(pairs)
-    ]
     return {
-        "records": records,
+        "records": [_record(problem, values, released, record) for record in span],
         "redacted": int((~released).sum()),
-        "beliefs": [one for one in beliefs if not np.isnan(one["posterior"])],
+        "beliefs": [*_beliefs(problem, found, run, own)],
         "ratio": None if np.isnan(size) else size if np.isfinite(size) else "inf",
     }
+
+
+def _record(problem: Problem, values: Integers, released: Mask, record: int) -> dict[str, Any]:
+    return {
+        "record": record,
+        "value": str(problem.chain.labels[values[record - 1]]),
+        "released": bool(released[record - 1]),
+        "private": record in problem.private,
+    }
+
+
+def _beliefs(problem: Problem, found: Inferred, run: int, own: int) -> Iterator[dict[str, Any]]:
+    # own: which value it was.
+    pairs = zip(found.prior[run].tolist(), found.posterior[run].tolist(), strict=True)
+    for at, (before, after) in enumerate(pairs):
+        if not np.isnan(after):
+            label = str(problem.chain.labels[at])
+            yield {"value": label, "prior": before, "posterior": after, "was": at == own}
 
 
 def drawn_values(members: Members, n: int, rng: np.random.Generator) -> Integers:

@@ -61,11 +61,10 @@ class Comparison(tuple[Row, ...]):
         return f"<Comparison of {len(self.names)} mechanisms and bounds at {len(self.epsilons)} ε>"
 
     def __str__(self) -> str:
-        found = {(row["epsilon"], row["mechanism"]): row["utility"] for row in self}
+        found = {(row["epsilon"], row["mechanism"]): f"{row['utility']:.4f}" for row in self}
         lines = [["ε", *self.names]]
         for one in self.epsilons:
-            shares = [found.get((one, name)) for name in self.names]
-            lines.append([f"{one:.6g}", *("–" if it is None else f"{it:.4f}" for it in shares)])
+            lines.append([f"{one:.6g}", *(found.get((one, name), "–") for name in self.names)])
         return f"{_TITLE}\n{aligned(lines)}"
 
 

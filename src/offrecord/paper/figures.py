@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from offrecord.mechanisms.best_local.mechanism import BestLocal
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
+from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.bounds import theorem2_as_printed
 from offrecord.theory.influence import pointwise_influence, regions
@@ -59,7 +60,7 @@ def fig2_utilities(epsilon: float) -> list[float]:
     return [theorem2_as_printed(problem), *designed]
 
 
-def fig2(epsilons: Sequence[float] = FIG2_EPSILONS) -> list[dict[str, Any]]:
+def fig2(epsilons: Iterable[float] = FIG2_EPSILONS) -> list[dict[str, Any]]:
     """Fig. 2: utility over ε."""
     return [
         {"epsilon": epsilon, "mechanism": name, "utility": utility}
@@ -71,12 +72,16 @@ def fig2(epsilons: Sequence[float] = FIG2_EPSILONS) -> list[dict[str, Any]]:
 def fig3() -> tuple[list[dict[str, Any]], list[str]]:
     """Fig. 3: redaction probabilities of the value 0 at ε = 1."""
     problem = fig2_problem(1.0)
-    rows = []
-    for name, mechanism in {"window (MQM)": BestWindow(), **_DESIGNS}.items():
-        policy = mechanism.design(problem)
-        assert isinstance(policy, LocalPolicy)
-        rows += [
-            {"record": t, "name": name, "redaction": float(q)}
-            for t, q in enumerate(policy.redaction[:5, 0], start=1)
-        ]
-    return rows, ["window (MQM)", *_DESIGNS]
+    designs = {"window (MQM)": BestWindow(), **_DESIGNS}
+    rows = [
+        {"record": t, "name": name, "redaction": float(q)}
+        for name, mechanism in designs.items()
+        for t, q in enumerate(_first_rows(mechanism, problem), start=1)
+    ]
+    return rows, list(designs)
+
+
+def _first_rows(mechanism: Mechanism, problem: Problem) -> Floats:
+    policy = mechanism.design(problem)
+    assert isinstance(policy, LocalPolicy)
+    return policy.redaction[:5, 0]  # no mechanism redacts beyond the fifth record here

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
+from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.figures import FIG2_NAMES, fig2_problem, fig2_utilities
 from offrecord.theory.influence import pointwise_influence, regions
@@ -53,6 +56,10 @@ class Check:
     def agrees(self) -> bool:
         """Within the tolerance; never true for NaN."""
         return abs(self.difference) <= self.tolerance
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "difference": self.difference, "agrees": self.agrees}
 
 
 def checks() -> Iterator[Check]:
@@ -123,9 +130,14 @@ def _grid_search(problem: Problem) -> float:
     # The paper's numerical q: the smallest private one of 1,000 evenly spaced points in [0, 1].
     region = regions(problem.chain, 1, np.arange(1, problem.n + 1), problem.epsilon)
     for q in np.linspace(0, 1, 1000):
-        matrix = np.zeros((problem.n, 2))
-        matrix[region == "L"] = 1
-        matrix[region == "M"] = [q, 1]
-        if leakage(problem, matrix) <= problem.epsilon:
+        if leakage(problem, _constant(region, q)) <= problem.epsilon:
             return float(q)
     return math.nan
+
+
+def _constant(region: NDArray[np.str_], q: float) -> Floats:
+    # All of L, and in M every value 1 and the value 0 with probability q.
+    matrix = np.zeros((len(region), 2))
+    matrix[region == "L"] = 1
+    matrix[region == "M"] = [q, 1]
+    return matrix
