@@ -42,7 +42,6 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_written(run, tmp_
     ("words", "hint"),
     [
         (["design", "--mechansim", "window"], "--mechansim (Possible options: --mechanism)"),
-        (["redact", "t.csv", "--valeu", "v"], "--valeu (Possible options: --value)"),
         (["ledger", "list", "--keyfile", "k"], "--keyfile (Possible options: --key-file)"),
         ([*DESIGN, "--mechanism", "windows"], "'windows'; did you mean window?"),
         ([*DESIGN, "--mechanism", "none"], "'none'"),

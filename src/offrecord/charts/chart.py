@@ -83,12 +83,12 @@ class Chart:
         nothing can be written or drawn there.
         """
         check_picture(path, force=force)
-        kind = _kind(path)
+        write_bytes(path, self._as(_kind(path)), force=force)
+
+    def _as(self, kind: str) -> bytes:
         if kind == "png":
-            content = self.png()
-        else:
-            content = (self.svg() if kind == "svg" else self.html()).encode()
-        write_bytes(path, content, force=force)
+            return self.png()
+        return (self.svg() if kind == "svg" else self.html()).encode()
 
     def _repr_html_(self) -> str:
         # For notebooks: an image on white, so that names inside cannot meet those of another.

@@ -93,11 +93,11 @@ def rule_regions(rows: Rows) -> list[Spec]:
     chances: dict[int, list[float]] = {}
     for row in rows:
         chances.setdefault(row["distance"], []).append(row["redaction"])
-    return bands(
-        (distance, "L" if min(those) == 1 else "S" if max(those) == 0 else "M")
-        for distance, those in chances.items()
-        if distance
-    )
+    return bands((distance, _region(those)) for distance, those in chances.items() if distance)
+
+
+def _region(chances: Sequence[float]) -> str:
+    return "L" if min(chances) == 1 else "S" if max(chances) == 0 else "M"
 
 
 def bands(regions: Iterable[tuple[int, str]]) -> list[Spec]:
@@ -122,14 +122,14 @@ def _shades(found: Rows, legend: Spec | None) -> Spec:
 
 def _lettered(found: Rows) -> list[Spec]:
     width = found[-1]["to"] - found[0]["from"] if found else 0.0
-    letters = [
-        one | {"middle": (one["from"] + one["to"]) / 2}
-        for one in found
-        if one["to"] - one["from"] > width / 40
-    ]
+    letters = [_centred(one) for one in found if one["to"] - one["from"] > width / 40]
     where = {"x": number("middle"), "y": {"value": 0}, "text": {"field": "region"}}
     style = {"fontWeight": "bold", "baseline": "bottom", "dy": -4}
     return [_shades(found, None), layer("text", letters, where, **style)]
+
+
+def _centred(band: Spec) -> Spec:
+    return band | {"middle": (band["from"] + band["to"]) / 2}
 
 
 # ---- influence
@@ -193,20 +193,25 @@ def utility_chart(
     rows: epsilon, mechanism, utility. names: the mechanisms in order. chosen: the budget and the
     utility of the point to mark. log: ε on a logarithmic axis.
     """
-    scale: Spec = {"nice": False, **({"type": "log"} if log else {})}
-    ticks = {"grid": False, "format": ".3~g", "labelOverlap": True, "tickCount": 6}
-    # shares differ by a few per cent: an axis from zero would hide that
-    share = number(
-        "utility", scale={"zero": False}, axis={"format": _percents(rows), "tickCount": 6}
-    )
     style: Spec = {"point": {"size": 30}} if log else {}
-    budgets = number("epsilon", scale=scale, axis=ticks)
-    layers = [lines(rows, budgets, share, "mechanism", names, **style)]
+    layers = [lines(rows, _budgets(log=log), _released(rows), "mechanism", names, **style)]
     if chosen is not None:
         layers += [*level("x", chosen[0], f"chosen: ε = {chosen[0]:g}"), _diamond(*chosen)]
     along = "Privacy budget ε (smaller protects more)"
     spec = layered(layers, x=along, y="Expected share of records released", height=300)
     return Chart(spec, "What each mechanism releases, over the privacy budget", _words(rows, names))
+
+
+def _budgets(*, log: bool) -> Spec:
+    scale: Spec = {"nice": False, **({"type": "log"} if log else {})}
+    ticks = {"grid": False, "format": ".3~g", "labelOverlap": True, "tickCount": 6}
+    return number("epsilon", scale=scale, axis=ticks)
+
+
+def _released(rows: Rows) -> Spec:
+    axis = {"format": _percents(rows), "tickCount": 6}
+    # shares differ by a few per cent: an axis from zero would hide that
+    return number("utility", scale={"zero": False}, axis=axis)
 
 
 def _percents(rows: Rows) -> str:
@@ -222,13 +227,14 @@ def _diamond(epsilon: float, utility: float) -> Spec:
 
 
 def _words(rows: Rows, names: Sequence[str]) -> str:
-    said = []
-    for name in names:
-        mine = sorted((row["epsilon"], row["utility"]) for row in rows if row["mechanism"] == name)
-        if mine:
-            (low, least), (high, most) = mine[0], mine[-1]
-            said.append(f"{name}: from {least:.1%} at ε = {low:.3g} to {most:.1%} at {high:.3g}")
-    return "; ".join(said) + "."
+    curves = {name: [row for row in rows if row["mechanism"] == name] for name in names}
+    return "; ".join(_ends(name, curve) for name, curve in curves.items() if curve) + "."
+
+
+def _ends(name: str, curve: Rows) -> str:
+    points = sorted((row["epsilon"], row["utility"]) for row in curve)
+    (low, least), (high, most) = points[0], points[-1]
+    return f"{name}: from {least:.1%} at ε = {low:.3g} to {most:.1%} at {high:.3g}"
 
 
 # ---- leakage, and what it means
@@ -309,9 +315,8 @@ def ratio_chart(ratios: Mapping[str, Floats], epsilon: float) -> Chart:
     stand at the edge. epsilon: the budget.
     """
     some = {name: one[~np.isnan(one)] for name, one in ratios.items()}
-    finite = [np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in some.values()]
     # infinite ratios stand just beyond the largest finite one
-    edge = 1.05 * max([*finite, epsilon])
+    edge = 1.05 * max([epsilon, *map(_largest, some.values())])
     rows = [
         {"attacker": name, "share": share, "ratio": ratio}
         for name, one in some.items()
@@ -330,6 +335,10 @@ def ratio_chart(ratios: Mapping[str, Floats], epsilon: float) -> Chart:
     words = "; ".join(f"{one} in size" for one in most)
     spec = layered(layers, x="Private runs, sorted", y="Log of how far the odds moved")
     return Chart(spec, "How far the release moved the odds on each private run", f"{words}.")
+
+
+def _largest(ratios: Floats) -> float:
+    return float(np.abs(ratios[np.isfinite(ratios)]).max(initial=0.0))
 
 
 def _sorted(ratios: Floats, edge: float) -> list[tuple[float, float]]:

@@ -121,15 +121,21 @@ def run() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(_OBJECTS)  # what a start makes is there to stay
     code = main()
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:  # whoever read it has gone
+    if not _is_read():
         code = code or 2
     with suppress(OSError, ValueError):  # nobody reads it, or it is closed
         sys.stderr.flush()
     # All is written by now. Taking the libraries down one by one would take a third of one second.
     os._exit(code)
+
+
+def _is_read() -> bool:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:  # whoever read it has gone
+        return False
+    return True
 
 
 def _silence_engine() -> None:
@@ -146,6 +152,10 @@ def _silence_engine() -> None:
     os.dup2(nowhere, 2)
     if nowhere != 2:
         os.close(nowhere)
+    _leave_no_core()
+
+
+def _leave_no_core() -> None:
     with suppress(ImportError, OSError, ValueError):
         import resource
 

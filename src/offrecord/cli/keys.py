@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+import offrecord as off
 from offrecord.cli.parameters import number, numbered, offering
 from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
@@ -49,20 +50,20 @@ def ledger(
     """What was released with a key: list data sets, show the releases of one, or forget one that
     was never published.
     """
-    from offrecord.release.keys import Key, default_key_file
+    from offrecord.release.keys import default_key_file
     from offrecord.release.ledger import Ledger
-    from offrecord.release.ledger import ledger as locked_ledger
+    from offrecord.release.ledger import ledger as locked
 
     _check_action(action, name)
     if action != "forget" and (release, because) != (None, None):
         raise InputError(f"--release and --because are for ledger forget, not for {action}")
-    key = Key.load(key_file or default_key_file())
+    key = off.Key.load(key_file or default_key_file())
     if name is None:
         content, text = _listed(Ledger.read(key))
     elif action == "show":
         content, text = _shown(Ledger.read(key), name)
     else:
-        with locked_ledger(key) as book:
+        with locked(key) as book:
             content, text = _forgotten(book, name, release, because)
     show(as_json, content, text)
 
@@ -121,9 +122,13 @@ def _shown(book: Ledger, name: str) -> _Shown:
     content = {"dataset": name, "releases": releases, "forgotten": forgotten}
     entries = [*releases, *forgotten]
     names = list(dict.fromkeys([ENTERED, *(one for entry in entries for one in entry)]))
-    head = [str(number + 1) for number in range(len(releases))] + ["forgotten"] * len(forgotten)
+    head = _numbered(len(releases), len(forgotten))
     rows = [[one, *(_short(entry.get(one, "–")) for entry in entries)] for one in names]
     return _of_key(book) | content, aligned([["release", *head], *rows])
+
+
+def _numbered(releases: int, forgotten: int) -> list[str]:
+    return [*map(str, range(1, releases + 1)), *["forgotten"] * forgotten]
 
 
 def _forgotten(book: Ledger, name: str, release: str | None, because: str | None) -> _Shown:
@@ -183,12 +188,12 @@ def key(
     as_json: Json = False,
 ) -> None:
     """Make a key, or show its public id."""
-    from offrecord.release.keys import Key, default_key_file
+    from offrecord.release.keys import default_key_file
 
     file = key_file or default_key_file()
     if action not in ("new", "show-id"):
         raise InputError(f"key takes new or show-id, got {action!r}")
-    found = Key.new(file) if action == "new" else Key.load(file)
+    found = off.Key.new(file) if action == "new" else off.Key.load(file)
     if action == "new":
         warned(f"made {file}: keep it secret, and keep it; a re-release needs the same key")
     show(as_json, {"id": found.id, "file": str(file)}, found.id)
@@ -214,24 +219,26 @@ def answer(
     """One record's owner decides alone: its value on standard input, the value or ⊥ on standard
     output.
     """
-    from offrecord.mechanisms.answer import answer as answer_one
     from offrecord.mechanisms.answer import value_of
-    from offrecord.mechanisms.local_policy import LocalPolicy
-    from offrecord.release.keys import Key, default_key_file
+    from offrecord.release.keys import default_key_file
     from offrecord.release.ledger import ledger
 
-    published = LocalPolicy.load(policy)
-    if mark in map(str, published.problem.chain.labels) or not mark.isprintable():
-        raise InputError("--mark must be printable text that is no value of the policy")
+    published = off.LocalPolicy.load(policy)
+    _check_mark(mark, published)
     given = _given()
     value = value_of(published, given)
-    own = Key.load_or_new(key_file or default_key_file())
+    own = off.Key.load_or_new(key_file or default_key_file())
     with ledger(own) as book:  # as it was before
         pass
-    shown = answer_one(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
+    shown = off.answer(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
     _warn_of(book)
     content = {"record": record, "released": shown is not None, "value": shown}
     show(as_json, content, mark if shown is None else given)
+
+
+def _check_mark(mark: str, policy: off.LocalPolicy) -> None:
+    if mark in map(str, policy.problem.chain.labels) or not mark.isprintable():
+        raise InputError("--mark must be printable text that is no value of the policy")
 
 
 def _given() -> str:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+import offrecord as off
 from offrecord.cli.files import Table, check_all_apart, check_outside, read_table, said_of
 from offrecord.cli.parameters import cuts, offering, outgoing
 from offrecord.cli.printing import Json, bar, show
+from offrecord.files import check_writable
 from offrecord.tables.options import EPSILONS
 
 if TYPE_CHECKING:
@@ -21,9 +23,8 @@ if TYPE_CHECKING:
 @offering()
 def look(table: Table, as_json: Json = False, **asked: Any) -> None:
     """Look at a table: what its columns seem to be, and the fit and redact commands to run next."""
-    from offrecord.tables.look import look as look_at
 
-    found = look_at(table, **asked)
+    found = off.look(table, **asked)
     show(as_json, found.to_dict(), found)
 
 
@@ -48,9 +49,7 @@ def fit(
     """Learn from reference data which chains are plausible: counts, order, places, and a verdict
     on the promise.
     """
-    from offrecord.files import check_writable
     from offrecord.release.keys import default_key_file
-    from offrecord.tables.reference import fit as fit_table
 
     keys = described.pop("private_list")
     check_writable(output, force=force)
@@ -61,7 +60,7 @@ def fit(
     described["key_file"] = described["key_file"] or default_key_file()
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
     with bar("fitting", None):
-        found = fit_table(frame, private_list=listed, table=table.name, **described)
+        found = off.fit(frame, private_list=listed, table=table.name, **described)
     found.save(output, force=force)
     show(as_json, found.summary(), found)
 
@@ -69,8 +68,8 @@ def fit(
 def _reading(described: dict[str, Any], limits: dict[str, int]) -> ReadOptions:
     from offrecord.tables.io.format import ReadOptions
 
-    kind, separator, encoding = (described.pop(one) for one in ("format", "separator", "encoding"))
-    return ReadOptions(kind, separator, encoding, limits)
+    said = {name: described.pop(name) for name in ("format", "separator", "encoding")}
+    return ReadOptions(**said, limits=limits)
 
 
 def _read(

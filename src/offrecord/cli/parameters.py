@@ -119,10 +119,7 @@ def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
     """
 
     def offered(verb: _Verb) -> _Verb:
-        listed = SHARED.get(verb.__name__, _OFFERED if verb.__name__ == "redact" else ())
-        known = {name: _OFFERED[name] for name in listed}
-        if verb.__name__ == "look":  # which guesses what others need
-            known = {name: one.replace(default=None) for name, one in known.items()}
+        known = _shared(verb.__name__)
         known |= {} if shared is None else _annotated(shared)
         parameters = list((known | _annotated(verb)).values())
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # for typer
@@ -130,6 +127,16 @@ def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
         return verb
 
     return offered
+
+
+def _shared(verb: str) -> dict[str, inspect.Parameter]:
+    listed = (
+        _OFFERED if verb == "redact" else {name: _OFFERED[name] for name in SHARED.get(verb, ())}
+    )
+    if verb != "look":
+        return dict(listed)
+    # look guesses what others need
+    return {name: one.replace(default=None) for name, one in listed.items()}
 
 
 def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from offrecord.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -26,9 +29,12 @@ def show(as_json: bool, content: Any, text: object) -> None:
 
 def _json(content: Any) -> str:
     # infinity and NaN are no JSON: `content` has words for them
-    said = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return "".join(map(_escaped, json.dumps(content, ensure_ascii=False, allow_nan=False)))
+
+
+def _escaped(character: str) -> str:
     # a terminal acts on some characters that may stand in JSON as they are
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in said)
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def noted(message: str) -> None:
@@ -69,15 +75,19 @@ def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
         yield advance
 
 
-@contextmanager
-def _bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+def _display() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     name, done = TextColumn("{task.description}"), TextColumn("{task.fields[done]}")
-    columns = (name, BarColumn(), done, TimeRemainingColumn())
+    columns = name, BarColumn(), done, TimeRemainingColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def _bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
     start, total, of = monotonic(), 0, _of(count)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with _display() as progress:
         task = progress.add_task(what, total=count, done="", visible=count is None)
 
         def advance(more: int) -> None:

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+import offrecord as off
 from offrecord.cli.files import check_all_apart
 from offrecord.cli.parameters import number, numbered, offering, outgoing, whole
 from offrecord.cli.printing import Json, bar, show
 from offrecord.errors import InputError
+from offrecord.files import check_writable, write_text
 from offrecord.mechanisms import MECHANISMS
 from offrecord.text import many
 
 if TYPE_CHECKING:
-    from offrecord.mechanisms.base import Mechanism, Policy
-    from offrecord.mechanisms.table_policy import TablePolicy
-    from offrecord.models.chain import MarkovChain
+    from offrecord.mechanisms.rules import Setting
     from offrecord.models.promise import Promise
-    from offrecord.theory.problem import Problem
 
 _ALPHA = "P(0→1) of a chain with two values, in (0, 1]."
 _PRIVATE = "Private records, counted from 1: 3,7 or 10-12."
@@ -46,29 +45,28 @@ class _Described:
     beta: Annotated[float | None, numbered("NUMBER", "P(1→0), in (0, 1].", number)] = None
     model: Annotated[Path | None, Option(help="Model file, instead of --alpha and --beta.")] = None
 
-    def problem(self) -> Problem:
+    def problem(self) -> off.Problem:
         """The problem; InputError for a description that is wrong."""
-        from offrecord.theory.problem import Problem, listed_records
+
+        from offrecord.theory.problem import listed_records
 
         if self.n is None or self.private is None:
             raise InputError("give --n and --private")
         chain, models = self._chain()
         private = listed_records(self.private, self.n)
-        return Problem(chain, self.n, private, self.epsilon, self.protect, models=models)
+        return off.Problem(chain, self.n, private, self.epsilon, self.protect, models=models)
 
-    def _chain(self) -> tuple[MarkovChain, Promise | None]:
+    def _chain(self) -> tuple[off.MarkovChain, Promise | None]:
         # The chain that utility is computed under, and the chains that leakage is judged over; None
         # for the chain alone.
-        from offrecord.models.chain import MarkovChain
-        from offrecord.models.file import load_model
 
         if self.model is None:
             if self.alpha is None or self.beta is None:
                 raise InputError("give --alpha and --beta, or --model FILE")
-            return MarkovChain.binary(self.alpha, self.beta), None
+            return off.MarkovChain.binary(self.alpha, self.beta), None
         if self.alpha is not None or self.beta is not None:
             raise InputError("give either --model or --alpha and --beta, not both")
-        promise = load_model(self.model).promise
+        promise = off.load_model(self.model).promise
         return promise.chain, None if self.exact_model else promise
 
 
@@ -106,13 +104,11 @@ def design(
     **described: Any,
 ) -> None:
     """Regions, redaction probabilities, exact leakage and utility for a chain; no data needed."""
-    from offrecord.files import check_writable
-    from offrecord.mechanisms import mechanism_named
 
-    chosen = mechanism_named(mechanism, **_split(split))
+    chosen = off.mechanism_named(mechanism, **_split(split))
     if output is not None:
         check_writable(output, force=force)
-    policy: Policy | TablePolicy
+    policy: off.Policy | off.TablePolicy
     if table:
         policy = _of_table(chosen, described, output)
         content = {name: it for name, it in policy.to_dict().items() if name != "rules"}
@@ -125,29 +121,31 @@ def design(
         policy.save(output, force=force)
 
 
-def _of_chain(mechanism: Mechanism, described: dict[str, Any]) -> Policy:
-    from offrecord.mechanisms import design as design_policy
+def _of_chain(mechanism: off.Mechanism, described: dict[str, Any]) -> off.Policy:
 
     problem = _Described(**described).problem()
     with bar("designing", None):
-        return design_policy(problem, mechanism)
+        return off.design(problem, mechanism)
 
 
-def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | None) -> TablePolicy:
+def _of_table(
+    mechanism: off.Mechanism, described: dict[str, Any], output: Path | None
+) -> off.TablePolicy:
     from offrecord.mechanisms.design_table import design_table
-    from offrecord.mechanisms.rules import SETTINGS, Setting
-    from offrecord.models.file import load_model
-    from offrecord.models.posterior import Posterior
-    from offrecord.models.promise import KnownChains
 
     _check_of_table(described, output)
-    promise = load_model(described["model"]).promise
-    if described["exact_model"] and isinstance(promise, Posterior):
-        promise = KnownChains([promise.chain])
-    places = range(promise.mean.place_count)
-    settings = [Setting(kind, place) for kind in SETTINGS for place in places]
+    promise = off.load_model(described["model"]).promise
+    if described["exact_model"] and isinstance(promise, off.Posterior):
+        promise = off.KnownChains([promise.chain])
     epsilon, protect = described["epsilon"], described["protect"]
-    return design_table(mechanism, promise, epsilon, protect, settings, bar)
+    return design_table(mechanism, promise, epsilon, protect, _settings(promise), bar)
+
+
+def _settings(promise: Promise) -> list[Setting]:
+    from offrecord.mechanisms.rules import SETTINGS, Setting
+
+    places = range(promise.mean.place_count)
+    return [Setting(kind, place) for kind in SETTINGS for place in places]
 
 
 def _check_of_table(described: dict[str, Any], output: Path | None) -> None:
@@ -158,7 +156,7 @@ def _check_of_table(described: dict[str, Any], output: Path | None) -> None:
         raise InputError("--table needs --model FILE and --output FILE")
 
 
-def _shown(policy: TablePolicy) -> str:
+def _shown(policy: off.TablePolicy) -> str:
     lines = [f"{policy.mechanism}: rules for {len(policy.rules)} settings, ε = {policy.epsilon:g}"]
     if policy.validation is not None:
         found = policy.validation
@@ -182,15 +180,13 @@ def compare(
     **described: Any,
 ) -> None:
     """Mechanisms side by side over a range of ε, for a chain: as a table, CSV or picture."""
-    from offrecord.files import write_text
-    from offrecord.paper.comparison import compare as compared
     from offrecord.theory.problem import budget
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = mechanism.split(",") if mechanism else None
     _check_files(csv, picture, force=force)
     problem = _Described(epsilon=epsilons[0], **described).problem()
-    found = compared(problem, chosen, epsilons=epsilons, **_split(split), progress=bar)
+    found = off.compare(problem, chosen, epsilons=epsilons, **_split(split), progress=bar)
     if csv is not None:
         write_text(csv, found.csv(), force=force)
     if picture is not None:
@@ -200,7 +196,6 @@ def compare(
 
 def _check_files(csv: Path | None, picture: Path | None, *, force: bool) -> None:
     from offrecord.charts import check_picture
-    from offrecord.files import check_writable
 
     if csv is not None:
         check_writable(csv, force=force)

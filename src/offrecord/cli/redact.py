@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
+import offrecord as off
 from offrecord.cli.files import Table, check_all_apart, check_outside, read_table, said_of
 from offrecord.cli.parameters import offering, outgoing
 from offrecord.cli.printing import Json, bar, failed, fault_of, noted, show
 from offrecord.errors import InputError
+from offrecord.files import (
+    certificate_beside,
+    check_apart,
+    check_outputs,
+    locked_folder,
+    remove_page,
+    report_beside,
+)
 from offrecord.tables.options import FileOptions, Options
 from offrecord.text import plain
 
 if TYPE_CHECKING:
-    from offrecord.tables.engines.memory import Release
-    from offrecord.tables.engines.stream import Streamed
     from offrecord.tables.io.format import ReadOptions
 
 
@@ -44,9 +51,7 @@ def redact(
     """Redact a table: what is private and what would give it away. Writes the released table, its
     certificate and a report.
     """
-    options["accept"] = options["accept"] or ()
-    options["limits"] = dict(options["limits"] or ())
-    asked = FileOptions(**options, progress=bar, say=noted)
+    asked = _asked(**options)
     page = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
@@ -65,13 +70,17 @@ def redact(
         raise typer.Exit(2)  # no error: what else there is to say is said, too
 
 
+def _asked(accept: Any, limits: Any, **options: Any) -> FileOptions:
+    more: dict[str, Any] = {"accept": accept or (), "limits": dict(limits or ())}
+    return FileOptions(**options, **more, progress=bar, say=noted)
+
+
 # ---- where the table comes from, and where its release goes
 
 
 def _report_place(
     output: Path | None, report: Path | None, *, no_report: bool, dry_run: bool
 ) -> Path | None:
-    from offrecord.files import report_beside
 
     if report is not None and no_report:
         raise InputError("give --report or --no-report, not both")
@@ -87,13 +96,9 @@ def _checked(
 ) -> FileOptions:
     # What is asked, with the formats and the certificate's path that follow from names, and with
     # the list of private records read; InputError where something cannot be written.
-    from offrecord.files import certificate_beside
     from offrecord.tables.io.formats import read_list
 
-    # a certificate that no option names lies beside the output: it may be an input, too
-    name, certificate = "the certificate", None if output is None else certificate_beside(output)
-    if asked.certificate is not None:
-        name, certificate = "--certificate", Path(asked.certificate)
+    name, certificate = _certificate_of(output, asked)
     outputs = {"--output": output, name: certificate, "--report": report}
     check_all_apart(outputs, _inputs(table, asked))
     check_outside(outputs, table)
@@ -109,6 +114,13 @@ def _checked(
     # the list was read as its own ending says, the table is read as its own says
     found = replace(asked, **vars(own))
     return replace(found, output_format=kind, certificate=certificate, private_list=keys)
+
+
+def _certificate_of(output: Path | None, asked: FileOptions) -> tuple[str, Path | None]:
+    if asked.certificate is not None:
+        return "--certificate", Path(asked.certificate)
+    # one that no option names lies beside the output: it may be an input, too
+    return "the certificate", None if output is None else certificate_beside(output)
 
 
 def _inputs(table: Path, asked: FileOptions) -> dict[str, Path]:
@@ -131,7 +143,6 @@ def _output_format(path: Path, named: str | None) -> str:
 def _check_writable(
     output: Path, certificate: Path, report: Path | None, asked: FileOptions
 ) -> None:
-    from offrecord.files import check_apart, check_outputs
     from offrecord.release.keys import default_key_file
     from offrecord.reports.report import check_report
 
@@ -162,23 +173,25 @@ def _is_streamed(stream: bool | None, table: Path, asked: FileOptions) -> bool:
     return table_file(table, _said(asked)).exceeds(memory_size() // 2, a_row=80)
 
 
-def _in_file(table: Path, output: Path | None, asked: FileOptions) -> tuple[Streamed, list[str]]:
-    from offrecord.tables.engines.stream import redact_file
+def _in_file(
+    table: Path, output: Path | None, asked: FileOptions
+) -> tuple[off.Streamed, list[str]]:
 
-    made = redact_file(table, output, **vars(asked))
+    made = off.redact_file(table, output, **vars(asked))
     return made, [*made.summary.warnings]
 
 
-def _in_memory(table: Path, output: Path | None, asked: FileOptions) -> tuple[Release, list[str]]:
+def _in_memory(
+    table: Path, output: Path | None, asked: FileOptions
+) -> tuple[off.Release, list[str]]:
     keep = list(asked.keep or ())
     # guessed types would leak: a redacted 0.5 turns a released 0 into 0.0
     text = [asked.value, *([] if asked.keep_all else keep)]
     frame = read_table(table, _said(asked), vars(asked), keep=keep, text=text)
-    from offrecord.tables.engines.memory import redact as redact_table
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
     # the ledger has a release from when its table is written
-    release = redact_table(frame, remember=False, **options)
+    release = off.redact(frame, remember=False, **options)
     warnings = [*release.summary.warnings]
     if output is not None:
         kind, certificate = asked.output_format, asked.certificate
@@ -191,11 +204,10 @@ def _in_memory(table: Path, output: Path | None, asked: FileOptions) -> tuple[Re
 
 
 def _report_fault(
-    done: Release | Streamed, output: Path | None, report: Path, asked: FileOptions
+    done: off.Release | off.Streamed, output: Path | None, report: Path, asked: FileOptions
 ) -> str | None:
     # Write the report of a release that is there; what went wrong, if something did, and then no
     # page of an older one stays.
-    from offrecord.files import remove_page
 
     assert output is not None
     assert asked.certificate is not None
@@ -214,9 +226,8 @@ def _report_fault(
 
 
 def _write_report(
-    done: Release | Streamed, output: Path, certificate: Path, report: Path, *, force: bool
+    done: off.Release | off.Streamed, output: Path, certificate: Path, report: Path, *, force: bool
 ) -> str | None:
-    from offrecord.files import locked_folder
     from offrecord.reports.report import report_of
 
     page = report_of(done, certificate, output)
@@ -234,7 +245,9 @@ def _write_report(
 _Written = dict[str, Path | None]  #: which files were written; no output in a dry run
 
 
-def _content(done: Release | Streamed, warnings: list[str], written: _Written) -> dict[str, Any]:
+def _content(
+    done: off.Release | off.Streamed, warnings: list[str], written: _Written
+) -> dict[str, Any]:
     content = done.summary.to_dict() | {"warnings": warnings}
     if written["output"] is not None:
         content |= {name: one and str(one) for name, one in written.items()}
@@ -242,16 +255,16 @@ def _content(done: Release | Streamed, warnings: list[str], written: _Written) -
     return content if fitted is None else content | {"fit": fitted.summary()}
 
 
-def _text(done: Release | Streamed, written: _Written) -> str:
+def _text(done: off.Release | off.Streamed, written: _Written) -> str:
     # A release in a few lines, and which files were written.
     figures, output = done.summary.figures(), written["output"]
     if output is None:
         return figures
-    named = [_name(one, output) for one in written.values() if one is not None]
-    return f"{figures}\n\nwritten: {', '.join(map(plain, named))}"
+    files = ", ".join(_name(one, output) for one in written.values() if one is not None)
+    return f"{figures}\n\nwritten: {files}"
 
 
 def _name(file: Path, output: Path) -> str:
     # Files beside the output go by their names alone.
     is_beside = file is not output and file.resolve().parent == output.resolve().parent
-    return file.name if is_beside else str(file)
+    return plain(file.name if is_beside else str(file))

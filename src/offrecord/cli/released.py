@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
+import offrecord as off
 from offrecord.cli.files import check_all_apart
 from offrecord.cli.parameters import numbered, offering, outgoing
 from offrecord.cli.printing import Json, bar, show, warned
+from offrecord.files import report_beside
 from offrecord.text import plain
-
-if TYPE_CHECKING:
-    from offrecord.reports.report import Report
 
 _Certificate = Annotated[
     Path, Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
@@ -68,11 +67,10 @@ def verify(
     """Check a certificate by code of its own, under plausible chains drawn anew: exit 0 if it
     holds, 1 if it does not.
     """
-    from offrecord.verification import verify as check
 
     known["limits"] = dict(known["limits"] or ())
     with bar("verifying", None):
-        verdict = check(certificate, released, key_file=key_file, seed=seed, **known)
+        verdict = off.verify(certificate, released, key_file=key_file, seed=seed, **known)
     show(as_json, verdict.to_dict(), verdict)
     if not verdict.is_verified:
         raise typer.Exit(1)
@@ -96,7 +94,6 @@ def attack(
     """Infer private records from a release as anyone could, and as some who know more: exit 0 if
     what is promised holds, 1 if it does not.
     """
-    from offrecord.attacks import attack as attacked
     from offrecord.charts import check_picture
 
     # before the attack, which may take minutes
@@ -104,7 +101,7 @@ def attack(
     if picture is not None:
         check_picture(picture, force=force)
     with bar("attacking", None):
-        found = attacked(released, certificate=certificate, **known)
+        found = off.attack(released, certificate=certificate, **known)
     if picture is not None:
         found.plot().write(picture, force=force)
     show(as_json, found.to_dict(), found)
@@ -127,14 +124,13 @@ def report(
     do not hold, which the page then says first.
     """
     from offrecord.reports.report import check_report
-    from offrecord.reports.report import report as reported
 
     page = _page_of(certificate, released) if output is None else output
     inputs = {"CERTIFICATE": certificate, "RELEASED": released, "--private-list": private_list}
     check_all_apart({"--output": page}, inputs)
     check_report(page, force=force)
     with bar("reporting", None):
-        made = reported(certificate, released, private_list=private_list)
+        made = off.report(certificate, released, private_list=private_list)
         made.write(page, force=force)
     show(
         as_json,
@@ -149,13 +145,12 @@ def report(
 
 
 def _page_of(certificate: Path, released: Path | None) -> Path:
-    from offrecord.files import report_beside
 
     name = certificate.name.removesuffix(".certificate.json")
     return report_beside(released or certificate.with_name(name))
 
 
-def _warn_of(page: Report) -> None:
+def _warn_of(page: off.Report) -> None:
     problems = page.problems
     reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
     verb = "CANNOT BE JUDGED" if page.is_unjudged else "does NOT VERIFY"

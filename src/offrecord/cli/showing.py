@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from offrecord.paper.errata import Erratum
     from offrecord.paper.numbers import Check
 
+_TITLES = ("paper", "number", "paper's value", "ours", "difference", "source", "")
+
 
 @offering()
 def demo(
@@ -54,7 +56,7 @@ def explore(
         show(as_json, {"address": url}, f"{url} (Ctrl-C ends it)")
 
     check_drawable()
-    serve(port, open_browser=not no_browser, say=say)
+    serve(port, not no_browser, say)
 
 
 @offering()
@@ -77,10 +79,8 @@ def reproduce(
             check_picture(file, force=force)
         checks = list(followed(list(found_checks()), "numbers", bar))
         errata = list(found_errata())
-        charts = _figures()
         # written last, when all could be computed
-        for index, file in enumerate(files):
-            charts[index // 2].write(file, force=force)
+        _write(_figures(), files, force=force)
     failed = _failed(checks, errata)
     figures = list(map(str, files))
     content = {
@@ -103,6 +103,11 @@ def _failed(checks: Sequence[Check], errata: Sequence[Erratum]) -> int:
     return [*(one.agrees for one in checks), *(one.recomputed for one in errata)].count(False)
 
 
+def _write(charts: list[Chart], files: list[Path], *, force: bool) -> None:
+    for index, file in enumerate(files):
+        charts[index // 2].write(file, force=force)  # two files of each
+
+
 def _figures() -> list[Chart]:
     from offrecord.charts import influence_chart, redaction_chart, utility_chart
     from offrecord.paper import figures
@@ -117,9 +122,8 @@ def _figures() -> list[Chart]:
 
 
 def _text(checks: Sequence[Check], errata: Sequence[Erratum]) -> str:
-    titles = ["paper", "number", "paper's value", "ours", "difference", "source", ""]
     head = "\nWhere the paper does not hold as printed (counter-examples recomputed):"
-    return "\n".join([aligned([titles, *map(_cells, checks)]), head, *map(_line, errata)])
+    return "\n".join([aligned([_TITLES, *map(_cells, checks)]), head, *map(_line, errata)])
 
 
 def _cells(check: Check) -> list[str]:

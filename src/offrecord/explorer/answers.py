@@ -49,15 +49,14 @@ def answer(asked: Asked) -> dict[str, Any]:
     problem = asked.problem()
     at = min(asked.about, len(problem.secrets)) - 1
     secret = problem.secrets[at]
-    span = range(max(secret.first - _AROUND, 1), min(secret.last + _AROUND, problem.n) + 1)
+    span = _around(secret, problem.n)
     policy = designed(asked.key)
-    leakage = policy.leakage
     return {
         "question": _question(problem),
         "secrets": [_name(one) for one in problem.secrets],
         "about": at + 1,
         "utility": policy.utility,
-        "leakage": leakage if np.isfinite(leakage) else "inf",
+        "leakage": _finite(policy.leakage),
         "within": policy.is_private,
         "epsilon": problem.epsilon,
         "influence": _shown(_influence(problem, secret, span), "influence"),
@@ -67,14 +66,21 @@ def answer(asked: Asked) -> dict[str, Any]:
     }
 
 
+def _around(secret: Secret, n: int) -> range:
+    return range(max(secret.first - _AROUND, 1), min(secret.last + _AROUND, n) + 1)
+
+
+def _finite(number: float) -> float | str:
+    # JSON has no infinity.
+    return number if np.isfinite(number) else "inf"
+
+
 def curves(asked: AskedCurve) -> dict[str, Any]:
     """Utility over ε of some mechanisms, the chosen one marked; and why others are not shown.
 
     FieldError for what cannot be answered.
     """
-    last = next(one for one in _WIDEST if asked.epsilon <= one)
-    # as they are shown: the same budgets of two states have the same key
-    budgets = [float(f"{last * step / _BUDGETS:.6g}") for step in range(1, _BUDGETS + 1)]
+    budgets = _budgets(asked.epsilon)
     rows, why = [], {}
     chosen = designed(asked.key)
     for name in asked.mechanisms:
@@ -88,6 +94,12 @@ def curves(asked: AskedCurve) -> dict[str, Any]:
     names = [name for name in MECHANISMS if any(row["mechanism"] == name for row in rows)]
     chart = utility_chart(rows, names[::-1], chosen=(asked.epsilon, chosen.utility))
     return {"picture": _shown(chart, "utility"), "rows": rows, "why": why}
+
+
+def _budgets(epsilon: float) -> list[float]:
+    last = next(one for one in _WIDEST if epsilon <= one)
+    # as they are shown: the same budgets of two states have the same key
+    return [float(f"{last * step / _BUDGETS:.6g}") for step in range(1, _BUDGETS + 1)]
 
 
 @lru_cache(maxsize=64)
@@ -216,7 +228,7 @@ def sample_of(policy: Policy, seed: int, run: int, span: range) -> dict[str, Any
         "records": [_record(problem, values, released, record) for record in span],
         "redacted": int((~released).sum()),
         "beliefs": [*_beliefs(problem, found, run, own)],
-        "ratio": None if np.isnan(size) else size if np.isfinite(size) else "inf",
+        "ratio": None if np.isnan(size) else _finite(size),
     }
 
 

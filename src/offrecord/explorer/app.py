@@ -51,7 +51,7 @@ _TOO_LARGE = (
 )
 
 
-def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
+def serve(port: int, open_browser: bool, say: Callable[[str], None]) -> None:
     """Serve until somebody stops it.
 
     port: on loopback; 0 takes any. open_browser: whether to open the page. say: is called with the
