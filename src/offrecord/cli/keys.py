@@ -242,7 +242,7 @@ def _check_mark(mark: str, policy: off.LocalPolicy) -> None:
 
 
 def _given() -> str:
-    given = sys.stdin.readline().strip()
+    given = sys.stdin.readline().strip()  # `echo` ends its text with a line end
     if not given:
         raise InputError("give the record's value on standard input")
     return given

@@ -52,7 +52,7 @@ def fit(
     from offrecord.release.keys import default_key_file
 
     keys = described.pop("private_list")
-    check_writable(output, force=force)
+    check_writable(output, force=force)  # before the fit, which may take minutes
     check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
     check_outside({"--output": output}, table)
     options = _reading(described, dict(limits or ()))

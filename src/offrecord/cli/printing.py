@@ -122,6 +122,7 @@ def _lines(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def _so_far(done: int, count: int | None) -> str:
+    # 0 of an unknown number says nothing
     return f": {done:,}{_of(count)}" if done or count else ""
 
 

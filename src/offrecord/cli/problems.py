@@ -106,6 +106,7 @@ def design(
     """Regions, redaction probabilities, exact leakage and utility for a chain; no data needed."""
 
     chosen = off.mechanism_named(mechanism, **_split(split))
+    # before the design, which may take minutes
     if output is not None:
         check_writable(output, force=force)
     policy: off.Policy | off.TablePolicy
@@ -184,7 +185,7 @@ def compare(
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = mechanism.split(",") if mechanism else None
-    _check_files(csv, picture, force=force)
+    _check_files(csv, picture, force=force)  # before all designs are made
     problem = _Described(epsilon=epsilons[0], **described).problem()
     found = off.compare(problem, chosen, epsilons=epsilons, **_split(split), progress=bar)
     if csv is not None:

@@ -71,6 +71,7 @@ def redact(
 
 
 def _asked(accept: Any, limits: Any, **options: Any) -> FileOptions:
+    # typer hands on None for an option that can be repeated and was not given
     more: dict[str, Any] = {"accept": accept or (), "limits": dict(limits or ())}
     return FileOptions(**options, **more, progress=bar, say=noted)
 

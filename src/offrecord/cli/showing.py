@@ -75,6 +75,7 @@ def reproduce(
 
     files = [output / f"fig{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")]
     with folder_made(output):
+        # before the numbers, which take minutes
         for file in files:
             check_picture(file, force=force)
         checks = list(followed(list(found_checks()), "numbers", bar))

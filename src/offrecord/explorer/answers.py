@@ -195,7 +195,7 @@ def _copies(asked: Asked, problem: Problem) -> dict[str, str]:
     if asked.model is None:
         chain = ["--alpha", f"{asked.alpha:g}", "--beta", f"{asked.beta:g}"]
         made = f"off.MarkovChain.binary(alpha={asked.alpha!r}, beta={asked.beta!r})"
-    private = ",".join("".join(asked.private.split()).split(","))
+    private = "".join(asked.private.split())  # one word of a command
     which = [*chain, "--n", str(asked.n), "--private", private, "--epsilon", f"{asked.epsilon:g}"]
     chosen = [*which, "--mechanism", asked.mechanism]
     python = (
@@ -218,6 +218,7 @@ def sample_of(policy: Policy, seed: int, run: int, span: range) -> dict[str, Any
     between its values (None: impossible, "inf": infinite).
     """
     problem = policy.problem
+    # the same seed shows the same values beside another mechanism or ε
     rng = np.random.default_rng(seed)
     values = drawn_values(problem.members, problem.n, rng)
     released = policy.apply(values.tolist(), rng)

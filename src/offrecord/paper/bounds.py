@@ -44,6 +44,7 @@ def quilt_utility_as_printed(problem: Problem) -> float:
 
     It is one record below Theorem 2 for a one-sided release, two for a two-sided one.
     """
+    # below 0 it would say nothing: utility is a share
     return max(_theorem2(problem, (1, 2)), 0.0)
 
 

@@ -127,6 +127,7 @@ def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) 
         try:
             policy = design(problem, mechanism)
         except InputError:
+            # of mechanisms that nobody named, some are for chains of another kind
             if required:
                 raise
             continue

@@ -39,7 +39,7 @@ def _theorem2() -> Erratum:
     problem = Problem(MarkovChain.binary(0.197, 0.39), n=8, private=[4], epsilon=1.749)
     asked = round(8 * (1 - theorem2_as_printed(problem)))
     matrix = np.zeros((8, 2))
-    matrix[3:5] = 1
+    matrix[3:5] = 1  # one record fewer than the theorem asks for
     leaks = leakage(problem, matrix)
     return Erratum(
         "Theorem 2",
@@ -80,6 +80,7 @@ def _convexity() -> Erratum:
 
 def _relaxed_bound() -> Erratum:
     problem = Problem(MarkovChain.binary(0.25, 0.5), n=3, private=[1], epsilon=0.5)
+    # M is one record, so that all of its leakage comes from the release that the bound leaves out
     matrix = np.array([[1, 1], [0.99, 1], [0, 0]])
     bound, exact = relaxed_leakage_as_printed(problem, matrix), leakage(problem, matrix)
     return Erratum(
@@ -95,6 +96,7 @@ def _algorithm1() -> Erratum:
     problem = fig2_problem(1.0)
     delta = delta_star(problem.chain, 1.0, 10)
     printed, tight = (m.design(problem) for m in (MarkovQuilt(), BestWindow()))
+    # windows look at no value: the column of one says it of all
     sizes = [round(policy.redaction[:, 0].sum()) for policy in (printed, tight)]
     return Erratum(
         "Algorithm 1",
@@ -123,6 +125,7 @@ def _corollary1() -> Erratum:
 def _appendix_a() -> Erratum:
     problem = fig2_problem(1.0)
     matrix = ThreeRegion("constant").design(problem).redaction
+    # more redaction in M, where the paper's formula says that utility grows
     more = matrix.copy()
     more[1:3, 0] += 0.1
     utilities = [float(1 - (m @ problem.chain.start).mean()) for m in (matrix, more)]

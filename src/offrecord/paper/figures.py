@@ -20,6 +20,7 @@ from offrecord.theory.influence import pointwise_influence, regions
 from offrecord.theory.problem import Problem
 
 #: Where Fig. 2 is drawn.
+# rounded, as 0.01 * i ends in digits that no label should show
 FIG2_EPSILONS = [round(0.01 * i, 2) for i in range(1, 351)]
 _DESIGNS: dict[str, Mechanism] = {
     "3R, relaxation": ThreeRegion("relaxed"),

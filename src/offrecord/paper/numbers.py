@@ -86,6 +86,7 @@ def _example1() -> Iterator[Check]:
     eighth = np.array([[1, 1], [1 / 8, 1]])
     utility = float(1 - (eighth @ chain.start).mean())
     yield Check("Example 1", "utility at q₂ = 1/8", 7 / 24, utility, 1e-12)
+    # as a number, so that all checks are compared alike
     is_private = float(leakage(problem, eighth) <= 0.5)
     yield Check("Example 1", "q₂ = 1/8 is ε-private (1 = yes)", 1.0, is_private, 0.0)
     window = BestWindow().design(problem).utility
