@@ -182,6 +182,15 @@ def write_bytes(
         os.replace(temporary, path)
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone into a folder that is made if it is not there."""
+    try:
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InputError(f"{path.parent} cannot be made: {error.strerror}") from None
+    write_bytes(path, content, force=True, mode=0o600)
+
+
 def write_text(path: str | Path, content: str, *, force: bool = False) -> None:
     """Write a UTF-8 text file through a temporary one beside it and a rename."""
     write_bytes(path, content.encode(), force=force)

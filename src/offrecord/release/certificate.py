@@ -10,6 +10,7 @@ import base64
 import json
 import math
 import zlib
+from collections.abc import Sequence
 from importlib.metadata import version as version_of
 from itertools import pairwise
 from pathlib import Path
@@ -337,6 +338,12 @@ class Certificate(Section):
         return f"<Certificate of {self.dataset!r}: {mechanism}, ε = {self.claim.epsilon:g}>"
 
     # ---- files
+
+    def of_output(self, kind: str, columns: Sequence[str], **digests: Any) -> Self:
+        """The same with what was written: a format, columns, and `sha256` or `files`."""
+        rows = self.counts.rows
+        made = Output(format=kind, rows=rows, columns=tuple(columns), **digests)
+        return self.model_copy(update={"output": made})
 
     def to_json(self) -> bytes:
         """The content of a certificate file."""

@@ -6,6 +6,7 @@ engine hands whole chains to the same `decide`.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,39 +34,30 @@ REGIONS = ("S", "M", "L", "private")
 #: Numbers of parts that add up, and digests of them that combine by exclusive or.
 _COUNTED = (
     *("records", "released", "regions", "touched", "touched_released", "lost"),
-    *("waiting", "known"),
+    *("waiting", "known", "changed"),
 )
 _DIGESTS = ("content", "known_digest", "settled", "repeated")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision:
-    """What was decided of a table, or a part of it; the numbers of parts add up.
+    """What was decided of a table, or a part of it; the numbers of parts add up."""
 
-    frame: the released rows; None in a dry run, and of several parts. records: that have a value
-    and do not wait. released: those that leave with it. regions: records by what their position
-    says. touched: records of chains with a private record, touched_released: those that leave;
-    lost: such chains of which none leaves. observations: of each check. content: a digest of what
-    leaves of chains with a private record, for the key's owner alone. waiting: records of a growing
-    table that leave later. known, known_digest: private records that are known to be so. settled,
-    repeated: digests of what leaves of records that do not wait, and of those that did not wait in
-    the release before.
-    """
-
-    frame: pl.DataFrame | None = None
-    records: int = 0
-    released: int = 0
+    frame: pl.DataFrame | None = None  # the released rows; None in a dry run, and of several parts
+    records: int = 0  # that have a value and do not wait
+    released: int = 0  # those that leave with it
     regions: NDArray[np.int64] = field(default_factory=lambda: np.zeros(4, dtype=np.int64))
-    touched: int = 0
-    touched_released: int = 0
-    lost: int = 0
-    observations: dict[str, Any] = field(default_factory=dict)
-    content: int = 0
-    waiting: int = 0
-    known: int = 0
+    touched: int = 0  # records of chains with a private record
+    touched_released: int = 0  # those that leave
+    lost: int = 0  # such chains of which none leaves
+    observations: dict[str, Any] = field(default_factory=dict)  # of each check
+    changed: Counter[str] = field(default_factory=Counter)  # cells that a format changed, by column
+    content: int = 0  # a digest of what leaves of touched chains, for the key's owner alone
+    waiting: int = 0  # records of a growing table that leave later
+    known: int = 0  # private records that are known to be so
     known_digest: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
-    settled: int = 0
-    repeated: int = 0
+    settled: int = 0  # a digest of what leaves of records that do not wait
+    repeated: int = 0  # and of those that did not wait in the release before
 
     def __add__(self, other: Decision) -> Decision:
         sums = {name: getattr(self, name) + getattr(other, name) for name in _COUNTED}
@@ -76,23 +68,17 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What decides a table beside its coins.
+    """What decides a table beside its coins."""
 
-    policy: side rules; None where every chain with a private record goes as a whole. order, places:
-    of the model. values: how many there are, 0 without a policy. holding, before: of a growing
-    table, what waits, and the release before. seen: which records the model was learned from, if
-    that is known.
-    """
-
-    policy: TablePolicy | None
+    policy: TablePolicy | None  # None where every chain with a private record goes as a whole
     protect: str
-    order: int = 1
+    order: int = 1  # of the model, as are places
     places: Places | None = None
     kernel_places: Places | None = None
-    values: int = 0
-    holding: Holding | None = None
-    before: Before | None = None
-    seen: Seen | None = None
+    values: int = 0  # how many there are, 0 without a policy
+    holding: Holding | None = None  # of a growing table: what waits
+    before: Before | None = None  # and the release before
+    seen: Seen | None = None  # which records the model was learned from, if that is known
 
     def decide(self, table: Table) -> Decision:
         """Decide a table: the released rows, and numbers.
@@ -134,22 +120,28 @@ class Rule:
             return np.zeros(table.rows, dtype=bool)
         acting, runs, place_of = self._acting(table)
         gone = deciding.decide(acting, runs, self.policy, place_of, table.draw, self.order)
-        return gone if self.holding is None else closed(gone, table.chains)
+        return np.asarray(self._of_rows(gone, table))
 
     def _certain(self, table: Table) -> Part:
         """Which rows wait, are redacted whatever the values and coins, and never are."""
-        chains = table.chains
-        none = np.zeros(table.rows, dtype=bool)
         if self.policy is None:
-            always = chains.spread(table.touched)
-            return Part(table, self, none, always, ~always, None)
+            always = table.chains.spread(table.touched)
+            return Part(table, self, self._waits(table), always, ~always, None)
         acting, runs, place_of = self._acting(table)
         found = deciding.certain(acting, runs, self.policy, place_of, self.order)
+        found = self._of_rows(found, table)
         always, never = found == deciding.ALWAYS, found == deciding.NEVER
+        return Part(table, self, self._waits(table), always, never, None)
+
+    def _waits(self, table: Table) -> Mask:
+        """(n,) which rows leave later."""
         if self.holding is None:
-            return Part(table, self, none, always, never, None)
-        waits = self.holding.waits(table.arranged, table.private)
-        return Part(table, self, waits, closed(always, chains), closed(never, chains), None)
+            return np.zeros(table.rows, dtype=bool)
+        return self.holding.waits(table.arranged, table.private)
+
+    def _of_rows(self, found: NDArray[Any], table: Table) -> NDArray[Any]:
+        """(n,) what is found of the records of `_acting`, without those that were added."""
+        return found if self.holding is None else closed(found, table.chains)
 
     def _acting(self, table: Table) -> tuple[Chains, Runs, PlaceOf]:
         """The chains as rules see them, their private runs and places. Chains of a growing table go
@@ -162,27 +154,31 @@ class Rule:
         """InputError for values that the model does not know where a record may leave, or where
         stopping rules look.
         """
-        table = part.table
-        looks = self.policy is not None and not self.policy.is_local
-        matters = ~(part.always | part.waits) | (table.chains.spread(table.touched) & looks)
-        unknown = np.flatnonzero((table.chains.codes == UNKNOWN) & matters)
+        table, arranged = part.table, part.table.arranged
+        unknown = np.flatnonzero((table.chains.codes == UNKNOWN) & self._must_know(part))
         if not len(unknown):
             return
-        arranged = table.arranged
         columns = arranged.columns
         said = f"value column {columns.value!r} holds a value the model does not know in "
         names = RowNames(arranged.frame, columns.by, columns.ordering, arranged.rows)
         raise names.error(unknown, Check.KNOWN, (said, "row", ""))
 
+    def _must_know(self, part: Part) -> Mask:
+        # An error about a record that is redacted whatever its value would leak something about it;
+        # stopping rules look at the values of other records too.
+        free = ~(part.always | part.waits)
+        if self.policy is None or self.policy.is_local:
+            return free
+        return np.asarray(free | part.table.chains.spread(part.table.touched))
+
     def _grown(self, table: Table, leaves: Mask) -> dict[str, Any]:
         """What is counted of a table that grows."""
         if self.holding is None:
             return {}
-        private = table.private
-        known = self.holding.knows(table.arranged, private)
+        known = table.private.of(self.holding.knows(table.arranged, table.private))
         return {
-            "known": int(known.sum()),
-            "known_digest": table.set_digest(private.chain[known], private.order[known]),
+            "known": known.count,
+            "known_digest": table.set_digest(known.chain, known.order),
             "settled": _settled(table, self.holding, leaves),
             "repeated": 0 if self.before is None else _settled(table, self.before.holding, leaves),
         }
@@ -190,41 +186,54 @@ class Rule:
 
 def _counted(part: Part, leaves: Mask) -> Decision:
     """Counts of a part, and what checks see in it. leaves: (n,) records released with a value."""
-    table, chains = part.table, part.table.chains
+    table = part.table
     # A private record counts as having a value whether its cell is empty or not: a count that
     # differed would leak it.
     counts = table.valued & ~part.waits
-    always, never = part.always & counts & ~table.is_private, part.never & counts
-    private = int(np.count_nonzero(table.is_private & counts))
-    records = int(np.count_nonzero(counts))
-    small, large = int(np.count_nonzero(never)), int(np.count_nonzero(always))
-    numbers = [small, records - small - large - private, large, private]
-    by_chain = np.add.reduceat(leaves, chains.starts[:-1], dtype=np.int64)[table.touched]
-    there = np.add.reduceat(counts, chains.starts[:-1], dtype=np.int64)[table.touched]
+    there, left = (_by_chain(table.chains, mask)[table.touched] for mask in (counts, leaves))
     return Decision(
-        records=records,
-        released=int(np.count_nonzero(leaves)),
-        regions=np.array(numbers, dtype=np.int64),
+        records=_count(counts),
+        released=_count(leaves),
+        regions=_regions(part, counts),
         touched=int(there.sum()),
-        touched_released=int(by_chain.sum()),
-        lost=int(np.count_nonzero((by_chain == 0) & (there > 0))),
+        touched_released=int(left.sum()),
+        lost=_count((left == 0) & (there > 0)),
         observations=checks.observed(part),
-        waiting=int(np.count_nonzero(table.valued & part.waits)),
+        waiting=_count(table.valued & part.waits),
     )
+
+
+def _regions(part: Part, counts: Mask) -> NDArray[np.int64]:
+    """(4,) how many of the records that count lie in each of `REGIONS`."""
+    private = part.table.is_private & counts
+    small, own = _count(part.never & counts), _count(private)
+    large = _count(part.always & counts & ~private)
+    return np.array([small, _count(counts) - small - large - own, large, own], dtype=np.int64)
+
+
+def _count(mask: Mask) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def _by_chain(chains: Chains, mask: Mask) -> Integers:
+    """(m,) how many records of each chain are marked."""
+    return np.add.reduceat(mask, chains.starts[:-1], dtype=np.int64)
 
 
 def released_rows(arranged: Arranged, gone: Mask) -> pl.DataFrame:
     """The rows as they leave: sorted, emptied where they are redacted, with nothing underneath."""
-    columns, chains = arranged.columns, arranged.chains
-    empty = gone | (chains.codes < 0)
-    values = released_values(
-        columns.value, chains.codes, empty, arranged.labels, arranged.value_type
-    )
+    columns, values = arranged.columns, _released_column(arranged, gone)
     frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
     frame = frame.select(columns.released)
     if columns.keep and not columns.keep_all:
         frame = emptied(frame, columns.keep, gone)
     return without_hidden(frame, columns.keep)
+
+
+def _released_column(arranged: Arranged, gone: Mask) -> pl.Series:
+    codes, kind = arranged.chains.codes, arranged.value_type
+    empty = gone | (codes < 0)
+    return released_values(arranged.columns.value, codes, empty, arranged.labels, kind)
 
 
 def _settled(table: Table, holding: Holding, leaves: Mask) -> int:
@@ -246,6 +255,6 @@ def _content(table: Table, leaves: Mask, some: Integers, stays: Mask | None = No
     numbers, lengths = record_numbers(chains.order, shown), np.diff(chains.starts)
     if stays is not None:
         numbers *= stays
-        lengths = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)
+        lengths = _by_chain(chains, stays)
     mixed = np.add.reduceat(numbers, chains.starts[:-1])[some]
     return table.coins.content_digest(table.tags[some], mixed, lengths[some])

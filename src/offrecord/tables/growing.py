@@ -62,28 +62,38 @@ class Holding(Growing):
         known = self.known(arranged)
         begins = known - self.reach + 1
         here = private.of(self.knows(arranged, private))
-        if here.count == 0:
-            return np.asarray(begins)
-        heads, last = self._linked(arranged.chains, here)
+        if here.count:
+            chain, first = self._pending(arranged.chains, here, known)
+            begins[chain] = np.minimum(begins[chain], first - self.reach)
+        return np.asarray(begins)
+
+    def _pending(self, chains: Chains, here: Private, known: Integers) -> tuple[Integers, Integers]:
+        """Chains whose last private records may depend on later ones; where the first of these is.
+
+        here: private records that are known. known: as in `known`.
+        """
+        heads, last = self._linked(chains, here)
         chain, ends, after = here.chain[last], here.place[last], known[here.chain[last]] + 1
         near = ends + self.link >= after
         # a later private record would go on with this one where nothing with a value is between
-        near |= ~_has_value_between(arranged.chains, chain, ends, after)
-        still = chain[near]
-        begins[still] = np.minimum(begins[still], here.place[heads[near]] - self.reach)
-        return np.asarray(begins)
+        near |= ~_has_value_between(chains, chain, ends, after)
+        return chain[near], here.place[heads[near]]
 
     def _linked(self, chains: Chains, here: Private) -> tuple[Integers, Integers]:
         """Of the last private records of each chain that depend on each other: the first, the last.
         Each by its number among private records.
         """
+        parts = np.append(True, self._apart(chains, here))
+        heads = np.maximum.accumulate(np.where(parts, np.arange(here.count), 0))
+        last = np.flatnonzero(np.diff(here.chain, append=-1))
+        return heads[last], last
+
+    def _apart(self, chains: Chains, here: Private) -> Mask:
+        """Whether each private record but the first does not depend on the one before."""
         chain, place = here.chain, here.place
         apart = np.diff(place) > self.link
         apart &= _has_value_between(chains, chain[:-1], place[:-1], place[1:])
-        parts = np.append(True, apart | (np.diff(chain) != 0))
-        heads = np.maximum.accumulate(np.where(parts, np.arange(len(chain)), 0))
-        last = np.flatnonzero(np.diff(chain, append=-1))
-        return heads[last], last
+        return np.asarray(apart | (np.diff(chain) != 0))
 
     def waits(self, arranged: Arranged, private: Private) -> Mask:
         """(n,) the rows that wait."""
@@ -146,14 +156,18 @@ def holding_of(policy: TablePolicy, order: int, until: int, lag: int | None) -> 
     # A core begins up to order - 1 records before its run; near runs redact what is between them.
     reach = max(policy.reach, farthest) + order - 1
     if lag is not None and lag < reach:
-        raise InputError(
-            f"--lag {lag} is too short: {reach} steps before a private record may have to be"
-            f" redacted, so a record must wait for the opt-outs of the next {reach}; give --lag"
-            f" {reach}, and as many steps more as people have time to opt out"
-        )
+        raise _too_short(lag, reach)
     # Two walks meet where their deadlines do (rule 5); runs that touch are one.
     link = 2 * farthest + 2 * order
     return Holding(until=until, lag=reach if lag is None else lag, reach=reach, link=link)
+
+
+def _too_short(lag: int, reach: int) -> InputError:
+    return InputError(
+        f"--lag {lag} is too short: {reach} steps before a private record may have to be"
+        f" redacted, so a record must wait for the opt-outs of the next {reach}; give --lag"
+        f" {reach}, and as many steps more as people have time to opt out"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,32 +180,16 @@ class Before:
     @classmethod
     def of(cls, entries: Iterable[Mapping[str, str]], dataset: str) -> Before | None:
         """The last of a data set's releases; InputError if one of them did not grow."""
-        last = None
-        for entry in entries:
-            if GROWING not in entry:
-                raise InputError(
-                    f"data set {dataset!r} was released before without --growing, so that this"
-                    " would be a second observation of the same records"
-                )
-            try:
-                holding = Holding.model_validate_json(entry[GROWING])
-            except ValueError:
-                raise InputError(
-                    f"the ledger's entry of data set {dataset!r} is damaged: bring the ledger back"
-                    " from a copy"
-                ) from None
-            last = cls(entry, holding)
-        return last
+        found = [cls(entry, _held(entry, dataset)) for entry in entries]
+        return found[-1] if found else None
 
     def reached(self, arranged: Arranged, private: Private, runs: Runs, protect: str) -> int:
         """How many runs that were not known reach records that have left."""
         known = private.of(self.holding.knows(arranged, private))
-        old = runs_of(arranged.chains, known, protect)
         begins = self.holding.begins(arranged, known)
-        near = np.flatnonzero(runs.first - self.holding.reach < begins[runs.chain])
-        held = set(zip(old.chain.tolist(), old.first.tolist(), old.last.tolist(), strict=True))
-        asked = (one[near].tolist() for one in (runs.chain, runs.first, runs.last))
-        return sum(one not in held for one in zip(*asked, strict=True))
+        near = runs.first - self.holding.reach < begins[runs.chain]
+        held = _spans(runs_of(arranged.chains, known, protect))
+        return len(_spans(runs, near) - held)
 
     def differences(self, identity: Mapping[str, str], private: str, reached: int) -> list[str]:
         """Why a release does not continue it, as far as that is known before it is decided.
@@ -216,6 +214,28 @@ class Before:
                 "private records reach back to some that have left: the lag before was too short"
             )
         return found
+
+
+def _held(entry: Mapping[str, str], dataset: str) -> Holding:
+    """What waited by an entry of the ledger; InputError for one that did not grow."""
+    if GROWING not in entry:
+        raise InputError(
+            f"data set {dataset!r} was released before without --growing, so that this would be a"
+            " second observation of the same records"
+        )
+    try:
+        return Holding.model_validate_json(entry[GROWING])
+    except ValueError:
+        raise InputError(
+            f"the ledger's entry of data set {dataset!r} is damaged: bring the ledger back from a"
+            " copy"
+        ) from None
+
+
+def _spans(runs: Runs, some: Mask | None = None) -> set[tuple[int, ...]]:
+    """Chain, first and last place of runs, or of some of them."""
+    columns = np.stack((runs.chain, runs.first, runs.last), axis=1)
+    return set(map(tuple, (columns if some is None else columns[some]).tolist()))
 
 
 def state_text(holding: Holding) -> str:

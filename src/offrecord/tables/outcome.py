@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from offrecord.errors import advise, as_called
 from offrecord.release import certificate as form
@@ -30,11 +31,11 @@ CONTENT = "set of released values"  #: what the ledger calls what left, beside w
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a plan. accepted: what speaks against the model, and was accepted."""
+    """What came of a plan."""
 
     plan: Plan
     decision: Decision
-    accepted: tuple[str, ...]
+    accepted: tuple[str, ...]  # what speaks against the model, and was accepted
     warnings: tuple[str, ...]
 
     @classmethod
@@ -46,12 +47,12 @@ class Outcome:
         """
         accepted, warnings = findings_after(plan, decision.observations)
         accepted = plan.accepted + accepted
-        said = [*plan.warnings, *warnings]
-        said += [
-            f"the model does not match these data (accepted with --accept model): {one}"
+        said = [
+            f"the model does not match these data (accepted with --accept-model): {one}"
             for one in accepted
         ]
-        return cls(plan, decision, accepted, tuple(map(as_called, said)))
+        warnings = tuple(map(as_called, (*plan.warnings, *warnings, *said)))
+        return cls(plan, decision, accepted, warnings)
 
     @property
     def _identity(self) -> dict[str, str]:
@@ -84,20 +85,24 @@ class Outcome:
         if given.options.dry_run:
             return None
         entered = self._entered()
-        said = () if before is None else before.warnings
-        advise(one for one in entered.warnings if one not in said)
+        advise(entered.since(before))
         return entered
 
     def _entered(self) -> Entered:
-        given, plan = self.plan.given, self.plan
+        given = self.plan.given
         with ledger(given.key) as book:
-            self._refuse_another(book)
+            self._refuse_another(book)  # another run may have entered one meanwhile
             # Before the entry: a crash in between leaves rules that no release has used.
-            if plan.model is not None and plan.chosen.policy is not None:
-                kept = compared(plan.chosen, plan.survey)
-                remembered.save(given, plan.model.promise, plan.chosen.policy, kept)
+            self._keep_rules()
             book.add(given.options.dataset, self._identity)
             return standing(given, book, self._identity)
+
+    def _keep_rules(self) -> None:
+        """Keep the rules beside the key, for a release that is made again."""
+        plan, policy = self.plan, self.plan.chosen.policy
+        if plan.model is not None and policy is not None:
+            others = compared(plan.chosen, plan.survey)
+            remembered.save(plan.given, plan.model.promise, policy, others)
 
     def _refuse_another(self, book: Ledger) -> None:
         """InputError if the release may not be entered."""
@@ -111,36 +116,23 @@ class Outcome:
 
     def certificate(self, entered: Entered | None) -> form.Certificate:
         """The certificate, which names no output yet. entered: how it stands in the ledger."""
-        plan, given, model = self.plan, self.plan.given, self.plan.model
-        chosen, growing, options = plan.chosen, plan.holding, given.options
-        coverage = None if model is None else model.promise.coverage
-        origin = None if model is None else model.origin
+        plan, given, chosen = self.plan, self.plan.given, self.plan.chosen
         return form.Certificate(
             kind=chosen.kind,  # type: ignore[arg-type] # one of three
-            claim=form.Claim(
-                epsilon=given.epsilon,
-                protect=options.protect,  # type: ignore[arg-type] # checked
-                coverage=coverage,
-                statement=form.statement(chosen.kind, given.epsilon, coverage),
-            ),
-            assumptions=form.assumptions(
-                chosen.kind, growing=growing is not None, kept=bool(given.columns.keep)
-            ),
-            dataset=options.dataset,
-            key_id=None if options.dry_run else given.key.id,
+            claim=_claim(plan),
+            assumptions=_assumptions(plan),
+            dataset=given.options.dataset,
+            key_id=None if given.options.dry_run else given.key.id,
             columns=_columns(plan),
             counts=_counts(plan, self.decision),
             private=_private(plan),
             release=not_entered(given) if entered is None else entered.said,
-            growing=growing,
+            growing=plan.holding,
             policy=None if chosen.policy is None else form.Policy.of(chosen.policy.to_dict()),
             choice=_choice(plan),
-            model=None if model is None else model.promise.form(),
-            # which records the model has seen is for the key's owner alone
-            origin=None if origin is None else origin.model_copy(update={"seen": None}),
-            verdicts=() if model is None else model.verdicts,
             evidence=form.Evidence(unseen=self._unseen, accepted=self.accepted),
             versions=form.software_versions(),
+            **_model(plan),
         )
 
     @property
@@ -153,12 +145,38 @@ class Outcome:
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
-        warnings = (*self.warnings, *(() if entered is None else entered.warnings))
+        new = () if entered is None else entered.warnings
         seconds = round(time.monotonic() - self.plan.started, 3)
-        return Summary.of(self.plan, self.decision, warnings, seconds)
+        return Summary.of(self.plan, self.decision, (*self.warnings, *new), seconds)
 
 
 # ---- the parts of a certificate
+
+
+def _claim(plan: Plan) -> form.Claim:
+    epsilon, kind = plan.given.epsilon, plan.chosen.kind
+    coverage = None if plan.model is None else plan.model.promise.coverage
+    return form.Claim(
+        epsilon=epsilon,
+        protect=plan.given.options.protect,  # type: ignore[arg-type] # checked
+        coverage=coverage,
+        statement=form.statement(kind, epsilon, coverage),
+    )
+
+
+def _assumptions(plan: Plan) -> tuple[str, ...]:
+    growing, kept = plan.holding is not None, bool(plan.given.columns.keep)
+    return form.assumptions(plan.chosen.kind, growing=growing, kept=kept)
+
+
+def _model(plan: Plan) -> dict[str, Any]:
+    """What a certificate says of the model, if there is one."""
+    if plan.model is None:
+        return {}
+    model, origin = plan.model, plan.model.origin
+    if origin is not None:  # which records the model has seen is for the key's owner alone
+        origin = origin.model_copy(update={"seen": None})
+    return {"model": model.promise.form(), "origin": origin, "verdicts": model.verdicts}
 
 
 def _counts(plan: Plan, decision: Decision) -> form.Counts:
@@ -176,8 +194,7 @@ def _counts(plan: Plan, decision: Decision) -> form.Counts:
 
 
 def _columns(plan: Plan) -> form.Columns:
-    columns, survey, step = plan.given.columns, plan.survey, plan.given.step
-    calendar = step is not None and step.kind in ("days", "months")
+    columns, step = plan.given.columns, plan.given.step
     return form.Columns(
         value=columns.value,
         order=columns.order or "row",
@@ -185,21 +202,33 @@ def _columns(plan: Plan) -> form.Columns:
         keep=columns.keep,
         keep_all=columns.keep_all,
         step=None if step is None else step.text,
-        order_kind="time" if survey.is_timed else "integer",
-        # where steps depend on it: engines may write times in another
-        zone=survey.zone if calendar else None,
+        order_kind="time" if plan.survey.is_timed else "integer",
+        zone=_zone(plan),
     )
 
 
+def _zone(plan: Plan) -> str | None:
+    """The time zone, where steps depend on it: engines may write times in another."""
+    step = plan.given.step
+    calendar = step is not None and step.kind in ("days", "months")
+    return plan.survey.zone if calendar else None
+
+
 def _private(plan: Plan) -> form.Private:
-    columns, options, survey = plan.given.columns, plan.given.options, plan.survey
-    positions = None
-    if options.publish_positions and not options.dry_run:
-        names = (*columns.by, columns.order or "row")
-        keys = tuple(tuple(key) for key in survey.published_positions())
-        positions = form.Positions(columns=names, keys=keys)
-    digest = None if options.dry_run else digest_text(survey.private_digest, survey.private)
-    return form.Private(count=survey.private, digest=digest, positions=positions)
+    survey = plan.survey
+    if plan.given.options.dry_run:
+        return form.Private(count=survey.private)
+    digest = digest_text(survey.private_digest, survey.private)
+    return form.Private(count=survey.private, digest=digest, positions=_positions(plan))
+
+
+def _positions(plan: Plan) -> form.Positions | None:
+    columns = plan.given.columns
+    if not plan.given.options.publish_positions:
+        return None
+    names = (*columns.by, columns.order or "row")
+    keys = tuple(map(tuple, plan.survey.published_positions()))
+    return form.Positions(columns=names, keys=keys)
 
 
 def _choice(plan: Plan) -> form.Choice | None:

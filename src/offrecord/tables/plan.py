@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from offrecord.models.base import Label
 from offrecord.models.file import Model
+from offrecord.models.promise import Promise
 from offrecord.release.ledger import Ledger
 from offrecord.tables.checks import findings_before
 from offrecord.tables.checks.ledger import release_identity
@@ -26,13 +27,13 @@ def surveyor_of(given: Given, model: Model | None) -> Surveyor:
         options.protect,  # type: ignore[arg-type] # checked to be one of both
         1 if promise is None else promise.order,
         None if promise is None else promise.places,
-        before(given),
+        _before(given),
         positions=options.publish_positions and not options.dry_run,
         open_ended=options.growing,
     )
 
 
-def before(given: Given) -> Before | None:
+def _before(given: Given) -> Before | None:
     """The release that one of a growing table is to continue, if there is one."""
     if not given.options.growing:
         return None
@@ -43,26 +44,21 @@ def before(given: Given) -> Before | None:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is done to a table.
-
-    identity: digests of what decides the release. labels: the values. holding, before: of a
-    growing table. accepted: what speaks against the model, and was accepted. warnings: what a
-    person should know. started: when, by a clock that never goes back.
-    """
+    """What is done to a table."""
 
     given: Given
-    model: Model | None
+    model: Model | None  # None where no rules act
     chosen: Chosen
     survey: Survey
     dropped: Dropped
-    holding: Holding | None
-    before: Before | None
-    seen: Seen | None
-    identity: dict[str, str]
-    labels: tuple[Label, ...]
-    accepted: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    started: float = 0.0
+    holding: Holding | None  # of a growing table: what waits
+    before: Before | None  # and the release that this one continues
+    seen: Seen | None  # which records the model was learned from, if that is known
+    identity: dict[str, str]  # digests of what decides the release
+    labels: tuple[Label, ...]  # the values
+    accepted: tuple[str, ...] = ()  # what speaks against the model, and was accepted
+    warnings: tuple[str, ...] = ()  # what a person should know
+    started: float = 0.0  # when, by a clock that never goes back
 
     @classmethod
     def of(
@@ -72,10 +68,11 @@ class Plan:
         chosen: Chosen,
         survey: Survey,
         dropped: Dropped,
+        before: Before | None,
         labels: tuple[Label, ...],
         started: float,
     ) -> Plan:
-        """The plan for a final table.
+        """The plan for a final table. before: the release that its survey compared it with.
 
         Raises:
             InputError: where the table speaks against its model, or was released differently
@@ -84,28 +81,14 @@ class Plan:
         if chosen.kind != RULES:
             model = None
         promise = None if model is None else model.promise
-        holding = None
-        if given.options.growing and chosen.policy is not None and promise is not None:
-            lag = given.options.lag
-            holding = holding_of(chosen.policy, promise.order, survey.newest, lag)
+        holding = _holding(given, promise, chosen, survey)
         identity = release_identity(given, survey, dropped, promise, chosen.policy)
         if holding is not None:
             identity[GROWING] = state_text(holding)
-        plan = cls(
-            given,
-            model,
-            chosen,
-            survey,
-            dropped,
-            holding,
-            before(given),
-            None if model is None else seen_of(given, model),
-            identity,
-            labels,
-            started=started,
-        )
+        seen = None if model is None else seen_of(given, model)
+        plan = cls(given, model, chosen, survey, dropped, holding, before, seen, identity, labels)
         accepted, warnings = findings_before(plan)
-        return replace(plan, accepted=accepted, warnings=warnings)
+        return replace(plan, accepted=accepted, warnings=warnings, started=started)
 
     @property
     def records(self) -> int:
@@ -140,3 +123,12 @@ class Plan:
             self.before,
             self.seen,
         )
+
+
+def _holding(
+    given: Given, promise: Promise | None, chosen: Chosen, survey: Survey
+) -> Holding | None:
+    """What waits, where rules act on a growing table."""
+    if not given.options.growing or chosen.policy is None or promise is None:
+        return None
+    return holding_of(chosen.policy, promise.order, survey.newest, given.options.lag)

@@ -14,7 +14,7 @@ from secrets import token_bytes
 from typing import Any
 
 from offrecord.errors import InputError
-from offrecord.files import read_json, write_bytes
+from offrecord.files import read_json, write_private
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.tables.given import Given
@@ -29,14 +29,8 @@ def own_seed() -> bytes:
 
 def save(given: Given, promise: Promise, policy: TablePolicy, compared: dict[str, Any]) -> None:
     """Keep the rules of a release beside the key. compared: what they were chosen before."""
-    folder = given.key.releases_folder
-    try:
-        folder.mkdir(exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror}") from None
     content = {"format": FORMAT, "policy": policy.to_dict(), "compared": compared}
-    data = (json.dumps(content) + "\n").encode()
-    write_bytes(_file(given, promise), data, force=True, mode=0o600)
+    write_private(_file(given, promise), f"{json.dumps(content)}\n".encode())
 
 
 def load(given: Given, promise: Promise) -> tuple[TablePolicy, dict[str, Any]] | None:
@@ -57,8 +51,8 @@ def load(given: Given, promise: Promise) -> tuple[TablePolicy, dict[str, Any]] |
 
 def _file(given: Given, promise: Promise) -> Path:
     """Where the rules of a release are kept."""
-    mechanism = None if given.mechanism is None else repr(given.mechanism)
     options = given.options
+    # What design depends on, but for the settings: more of them may occur in a table that grows.
     said = [
         options.dataset,
         options.value,
@@ -66,7 +60,7 @@ def _file(given: Given, promise: Promise) -> Path:
         given.epsilon,
         options.protect,
         promise.coverage,
-        mechanism,
+        None if given.mechanism is None else repr(given.mechanism),
         options.growing,
     ]
     digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()

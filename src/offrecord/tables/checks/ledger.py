@@ -183,6 +183,11 @@ class Entered(NamedTuple):
     said: Standing
     warnings: tuple[str, ...]
 
+    def since(self, before: Entered | None) -> list[str]:
+        """The warnings that were not said when it was entered before."""
+        said = () if before is None else before.warnings
+        return [one for one in self.warnings if one not in said]
+
 
 def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered:
     """How a release that has been entered stands in the ledger."""

@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.files import write_bytes
+from offrecord.files import write_private
 from offrecord.models.base import Integers, Mask
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
@@ -245,12 +245,8 @@ class Seen:
             digest.update(np.ascontiguousarray(column.to_numpy()).tobytes())
         content = io.BytesIO()
         mine.write_parquet(content)
-        try:
-            key.fits_folder.mkdir(exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise InputError(f"{key.fits_folder} cannot be made: {error.strerror}") from None
         name = digest.hexdigest()
-        write_bytes(_file(key, name), content.getvalue(), force=True, mode=0o600)
+        write_private(_file(key, name), content.getvalue())
         return name
 
     @classmethod

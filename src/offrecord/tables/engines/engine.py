@@ -7,7 +7,6 @@ come in batches, sorted by chain, become such parts in `whole_chains`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,14 +16,18 @@ import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError
-from offrecord.models.base import Integers
+from offrecord.models.base import Integers, Label
 from offrecord.models.file import Model
+from offrecord.release.certificate import Certificate
 from offrecord.release.coins import Coins
 from offrecord.tables.alphabet import Alphabet
+from offrecord.tables.chains import Columns
+from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.decision import Decision, Rule
 from offrecord.tables.given import Given
 from offrecord.tables.optouts import OptOuts
+from offrecord.tables.outcome import Outcome
 from offrecord.tables.plan import Plan, surveyor_of
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, Surveyor
@@ -48,47 +51,43 @@ def whole_chains(
         rows: of a part at least; the last part may have fewer.
 
     Returns:
-        The same rows in the same order. What may go on in the next batch is held back, so memory
-        holds one part, or the longest chain.
+        The same rows in the same order. Where parts end depends on the rows alone, not on their
+        batches. Memory holds one part and a batch, or the longest chain.
     """
     held: list[pl.DataFrame] = []
     count = 0
     for batch in batches:
-        if batch.height == 0:
-            continue
-        count += batch.height
-        last = _last_chain(held[-1].tail(1) if held else batch.head(0), batch, by)
-        if count >= rows and last is not None:
-            yield pl.concat([*held, batch[:last]])
-            held, count = [batch[last:]], batch.height - last
-        else:
-            held.append(batch)
+        begins, done = _chain_begins(held[-1].tail(1) if held else batch.head(0), batch, by), 0
+        # Always the first border that is far enough: sources may change the size of batches between
+        # two passes (Spark has a setting for it), and parts are compared by their fingerprints.
+        while (at := np.searchsorted(begins, done + rows - count)) < len(begins):
+            end = int(begins[at])
+            yield pl.concat([*held, batch[done:end]])
+            held, count, done = [], 0, end
+        if done < batch.height:
+            held.append(batch[done:])
+            count += batch.height - done
     if held:
         yield pl.concat(held)
 
 
-def _last_chain(before: pl.DataFrame, batch: pl.DataFrame, by: Sequence[str]) -> int | None:
-    """Where the last chain of a batch begins; None if it began earlier. before: the row before."""
+def _chain_begins(before: pl.DataFrame, batch: pl.DataFrame, by: Sequence[str]) -> Integers:
+    """Which rows of a batch are the first of a chain. before: the row before, if there is one."""
     joined = pl.concat([before, batch])
-    changes = np.zeros(joined.height - 1, dtype=bool)
+    changes = np.zeros(max(joined.height - 1, 0), dtype=bool)
     for name in by:
         changes |= joined[name][1:].ne_missing(joined[name][:-1]).to_numpy()
-    if not changes.any():
-        return None
-    return len(changes) - int(np.argmax(changes[::-1])) - before.height
+    return np.flatnonzero(changes) + 1 - before.height
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """How rows of whole chains become a table. touched: chains with a private record are left out.
-
-    It can be pickled, and holds the key unless its coins are without one.
-    """
+    """How rows of whole chains become a table. It can be pickled."""
 
     reader: Reader
     optouts: OptOuts | None
-    coins: Coins
-    touched: bool = False
+    coins: Coins  # which hold the key
+    touched: bool = False  # chains with a private record are left out
 
     @classmethod
     def of(cls, given: Given, private: str | None) -> Reading:
@@ -103,14 +102,11 @@ class Reading:
 
 @dataclass(eq=False, repr=False)
 class Engine(ABC):
-    """A table, as a source of whole chains.
-
-    is_whole: it is one part, and is read once.
-    """
+    """A table, as a source of whole chains."""
 
     given: Given
     reading: Reading
-    is_whole: ClassVar[bool] = False
+    is_whole: ClassVar[bool] = False  # it is one part, and is read once
 
     @abstractmethod
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
@@ -138,35 +134,24 @@ class Engine(ABC):
 
 
 class _Seen(NamedTuple):
-    """What is seen in a part. survey: None if nothing is left of it. found: rows of a private list
-    that name something in it. cells: of rows that stay, where no model says what values are.
-    """
+    """What is seen in a part."""
 
-    survey: Survey | None
+    survey: Survey | None  # None if nothing is left of it
     dropped: Dropped
-    found: Integers
-    cells: pl.Series | None
+    found: Integers  # rows of a private list that name something in it
+    cells: pl.Series | None  # of rows that stay, where no model says what values are
 
 
-def _seen(surveyor: Surveyor, table: Table) -> _Seen:
+def _seen(surveyor: Surveyor, counting: bool, table: Table) -> _Seen:
+    """What is seen in a part. counting: every cell counts, not only how they differ."""
     found = np.flatnonzero(table.private.found)
     if table.is_empty:
         return _Seen(None, table.dropped, found, None)
     cells = table.arranged.unlabelled
     if cells is not None:
         cells = cells.filter(~table.chains.spread(table.touched))
+        cells = cells if counting else cells.unique(maintain_order=True)
     return _Seen(surveyor.survey(table), table.dropped, found, cells)
-
-
-def _distinct(cells: Sequence[pl.Series]) -> pl.Series:
-    """The different ones among the cells of several parts."""
-    found = pl.concat(cells).unique(maintain_order=True)
-    if len(found) > _MOST_VALUES:
-        raise InputError(
-            f"value column {found.name!r} has more than {_MOST_VALUES:,} different values; cut"
-            " numbers with --bins"
-        )
-    return found
 
 
 def _survey(engine: Engine, surveyor: Surveyor) -> tuple[Survey, Dropped, pl.Series | None]:
@@ -175,35 +160,47 @@ def _survey(engine: Engine, surveyor: Surveyor) -> tuple[Survey, Dropped, pl.Ser
     """
     columns, optouts = engine.given.columns, engine.reading.optouts
     found = np.zeros(0 if optouts is None else optouts.count, dtype=bool)
-    surveys: list[Survey] = []
-    cells: list[pl.Series] = []
-    dropped = Dropped()
-    for part in engine.each("reading", partial(_seen, surveyor)):
+    survey, dropped, cells = None, Dropped(), None
+    # Merging rare values counts them, which engines of one part alone offer.
+    for part in engine.each("reading", partial(_seen, surveyor, engine.is_whole)):
         found[part.found] = True
-        dropped += part.dropped
-        if part.survey is not None:
-            surveys = [Survey.of_all([*surveys, part.survey], columns)]
-        if part.cells is not None:
-            # Merging rare values counts them, which engines of one part alone offer.
-            cells = [part.cells] if engine.is_whole else [_distinct([*cells, part.cells])]
+        survey, dropped = _both(survey, part.survey, columns), dropped + part.dropped
+        cells = part.cells if engine.is_whole else _distinct(cells, part.cells)
     if optouts is not None:
         optouts.check_found(found, stepped=engine.given.step is not None)
-    if not surveys and dropped.chains:
-        raise nothing_left()
-    return Survey.of_all(surveys, columns), dropped, cells[0] if cells else None
+    if survey is None:
+        raise nothing_left() if dropped.chains else InputError("the table has no rows")
+    return survey, dropped, cells
+
+
+def _both(one: Survey | None, other: Survey | None, columns: Columns) -> Survey | None:
+    """The survey of two parts, if there is one of either."""
+    there = [survey for survey in (one, other) if survey is not None]
+    return Survey.of_all(there, columns) if there else None
+
+
+def _distinct(one: pl.Series | None, other: pl.Series | None) -> pl.Series | None:
+    """The different ones among the cells of two parts; InputError for too many."""
+    there = [cells for cells in (one, other) if cells is not None]
+    if not there:
+        return None
+    found = pl.concat(there).unique(maintain_order=True)
+    if len(found) > _MOST_VALUES:
+        raise InputError(
+            f"value column {found.name!r} has more than {_MOST_VALUES:,} different values; cut"
+            " numbers with --bins"
+        )
+    return found
 
 
 # ---- a plan and its way through the table
 
 
 class Decided(NamedTuple):
-    """What was decided of a part. survey: None where a table cannot change between two passes.
-    changed: how many cells a format has changed, by column.
-    """
+    """What was decided of a part."""
 
-    survey: Survey | None
+    survey: Survey | None  # None where a table cannot change between two passes
     decision: Decision
-    changed: Counter[str]
 
     @property
     def fingerprint(self) -> tuple[str, int]:
@@ -213,18 +210,17 @@ class Decided(NamedTuple):
 
 
 #: Makes the released rows of a part what they leave as.
-Finish = Callable[[Decision], tuple[Decision, Counter[str]]]
+Finish = Callable[[Decision], Decision]
 
 
 @dataclass(eq=False, repr=False)
 class Passage(Generic[_EngineT]):
-    """A plan that goes through a table. total, changed: what was decided and changed by now."""
+    """A plan that goes through a table."""
 
     engine: _EngineT
     plan: Plan
     surveyor: Surveyor
-    total: Decision = field(default_factory=Decision)
-    changed: Counter[str] = field(default_factory=Counter)
+    total: Decision = field(default_factory=Decision)  # what was decided by now
 
     @classmethod
     def planned(cls, engine: _EngineT, model: Model | None, started: float) -> Passage[_EngineT]:
@@ -246,13 +242,9 @@ class Passage(Generic[_EngineT]):
         if chosen.kind == WHOLE and not given.options.keep_rows:
             engine, surveyor = engine.without_touched(), surveyor_of(given, None)
             survey, dropped, cells = _survey(engine, surveyor)
-        if cells is None:
-            assert model is not None
-            labels = model.promise.labels
-        else:
-            alphabet = given.wanted.alphabet(cells)[0]
-            engine, labels = engine.labelled(alphabet), alphabet.labels
-        plan = Plan.of(given, model, chosen, survey, dropped, labels, started)
+        engine, labels = _labelled(engine, model, cells)
+        before = surveyor.before  # the ledger may hold another one by now, which is noticed later
+        plan = Plan.of(given, model, chosen, survey, dropped, before, labels, started)
         return cls(engine, plan, surveyor)
 
     def work(self, finish: Finish | None = None) -> Callable[[Table], Decided | None]:
@@ -265,19 +257,30 @@ class Passage(Generic[_EngineT]):
         """What is decided of each part, or in a dry run expected; InputError if they are not those
         that were surveyed.
         """
-        what = "expecting" if self.plan.given.options.dry_run else "redacting"
-        again: list[Survey] = []
-        for one in self.engine.each(what, self.work(finish)):
-            if one is None:
-                continue
+        given, again = self.plan.given, None
+        what = "expecting" if given.options.dry_run else "redacting"
+        for one in filter(None, self.engine.each(what, self.work(finish))):
             self.total += one.decision
-            self.changed.update(one.changed)
-            if one.survey is not None:
-                again = [Survey.of_all([*again, one.survey], self.plan.given.columns)]
+            again = _both(again, one.survey, given.columns)
             yield one
-        prints = [one.fingerprint for one in again]
-        if not self.engine.is_whole and prints != [self.plan.survey.fingerprint]:
+        if not self.engine.is_whole:
+            self._check_same(again)
+
+    def _check_same(self, again: Survey | None) -> None:
+        """InputError if what was decided is not what was surveyed."""
+        if again is None or again.fingerprint != self.plan.survey.fingerprint:
             raise InputError("the table was changed while it was read; start again")
+
+
+def _labelled(
+    engine: _EngineT, model: Model | None, cells: pl.Series | None
+) -> tuple[_EngineT, tuple[Label, ...]]:
+    """An engine with codes for its values, and these. cells: as in `_Seen`."""
+    if cells is None:
+        assert model is not None
+        return engine, model.promise.labels
+    alphabet = engine.given.wanted.alphabet(cells)[0]
+    return engine.labelled(alphabet), alphabet.labels
 
 
 def _decided(
@@ -285,16 +288,25 @@ def _decided(
 ) -> Decided | None:
     if table.is_empty:
         return None
-    decision, changed = rule.expect(table) if dry_run else rule.decide(table), Counter[str]()
+    decision = rule.expect(table) if dry_run else rule.decide(table)
     if finish is not None:
-        decision, changed = finish(decision)
-    return Decided(None if surveyor is None else surveyor.survey(table), decision, changed)
+        decision = finish(decision)
+    return Decided(None if surveyor is None else surveyor.survey(table), decision)
 
 
+# ---- what comes of it
+
+
+@dataclass(eq=False, repr=False)
 class Made:
-    """What an engine gives back, as it is shown."""
+    """What an engine gives back. outcome: what it was made of."""
 
     summary: Summary
+    outcome: Outcome
+    _entered: Entered | None  # as the ledger knows it by now
+
+    def _certificate(self) -> Certificate:
+        return self.outcome.certificate(self._entered)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.summary.short}>"

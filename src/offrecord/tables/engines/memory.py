@@ -14,7 +14,6 @@ import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.tables.alphabet import Alphabet
-from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.engines.engine import Engine, Made, Passage, Reading
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.given import Given
@@ -22,7 +21,6 @@ from offrecord.tables.io.formats import write_frame
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.reference import fit_table
-from offrecord.tables.summary import Summary
 from offrecord.tables.table import Table, nothing_left
 from offrecord.tables.writing import Output, ready, spreadsheet_warnings
 
@@ -37,17 +35,13 @@ class Release(Made):
     """A released table.
 
     frame: of the kind that came in; None after a dry run, or as long as the ledger does not know
-    the release. fit: None unless the model was learned from the table. table, outcome: what it was
-    made of.
+    the release. fit: None unless the model was learned from the table. table: as it was read.
     """
 
     frame: Any
-    summary: Summary
     fit: Fit | None
     table: Table
-    outcome: Outcome
     _rows: pl.DataFrame | None
-    _entered: Entered | None
     _digest: str | None = None
 
     @property
@@ -55,7 +49,7 @@ class Release(Made):
         """What it says about the release as the ledger knows it by now; `write` adds what it says
         about the output.
         """
-        return self.outcome.certificate(self._entered).to_dict()
+        return self._certificate().to_dict()
 
     def write(
         self,
@@ -76,15 +70,17 @@ class Release(Made):
         warnings = spreadsheet_warnings(changed)
 
         def entered(digest: str) -> bytes:
-            self._digest = digest
-            before = () if self._entered is None else self._entered.warnings
-            self._entered = self.outcome.enter(warnings, self._entered)
-            now = () if self._entered is None else self._entered.warnings
-            warnings.extend(one for one in now if one not in before)
-            return out.certified(self.outcome.certificate(self._entered), table.columns, digest)
+            warnings.extend(self._enter(warnings, digest))
+            return self._certificate().of_output(out.kind, table.columns, sha256=digest).to_json()
 
         out.write(lambda file: write_frame(table.lazy(), file, out.kind, out.packing), entered)
         return out.proof, warnings
+
+    def _enter(self, warnings: list[str], digest: str) -> list[str]:
+        """Enter it as it is written, with warnings besides its own: what is new among its own."""
+        before, self._digest = self._entered, digest
+        self._entered = self.outcome.enter(warnings, before)
+        return [] if self._entered is None else self._entered.since(before)
 
 
 @takes(MemoryOptions)
@@ -104,14 +100,14 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
         engine, model = replace(engine, table=table), given.promised(fitted.model)
     passage = Passage.planned(engine, model, started)
     (part,) = passage.parts()
-    outcome = Outcome.of(passage.plan, passage.total)
-    native, rows, entered = None, part.decision.frame, None
+    outcome, rows = Outcome.of(passage.plan, passage.total), part.decision.frame
+    native, entered = None, None
     if options.remember or options.dry_run:
-        if rows is not None:
-            native = to_native(rows, frame, options.value)
+        # Before the entry: rows that cannot be given back have not left.
+        native = None if rows is None else to_native(rows, frame, options.value)
         entered = outcome.enter()
-    table = passage.engine.table
-    return Release(native, outcome.summary(entered), fitted, table, outcome, rows, entered)
+    summary, table = outcome.summary(entered), passage.engine.table
+    return Release(summary, outcome, entered, native, fitted, table, rows)
 
 
 @dataclass(eq=False, repr=False)

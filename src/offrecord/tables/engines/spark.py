@@ -9,11 +9,9 @@ that a task needs is broadcast.
 
 from __future__ import annotations
 
-import json
 import logging
 import pickle
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,32 +20,35 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from offrecord.errors import InputError
-from offrecord.files import check_apart, check_writable, write_text
+from offrecord.files import check_apart, check_writable, write_bytes
+from offrecord.models.base import Label
 from offrecord.tables.column_names import check_columns
 from offrecord.tables.decision import Decision
-from offrecord.tables.engines.engine import Engine, Made, Passage, Reading, whole_chains
+from offrecord.tables.engines.engine import Decided, Engine, Made, Passage, Reading, whole_chains
 from offrecord.tables.given import Given
 from offrecord.tables.guarding import never_spill
 from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.outcome import Outcome
-from offrecord.tables.problems import LocatedError, check_parts
-from offrecord.tables.summary import Summary
+from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.table import Table
 from offrecord.tables.values import released_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import Broadcast
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 _R = TypeVar("_R")
+_Prints: TypeAlias = frozenset[tuple[str, int]]  # fingerprints of parts
 
+#: What logs what Python sends to Spark.
+_BRIDGE = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 _MARK = "offrecord: "  # how a message of ours begins among those of Spark
 _CHANGED = "the table was changed after it was surveyed; redact it again"
 #: Types that do not go through Arrow and back.
@@ -55,19 +56,19 @@ _UNKNOWN = ("interval", "variant", "void", "udt")
 _ROWS = 1 << 16  # of a batch that Spark gets back
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class SparkRelease(Made):
     """A release as a DataFrame of Spark, which is evaluated when it is used: each time to the same
     rows.
-
-    certificate: what it says about the release; `write` adds what it says about the files.
     """
 
     frame: DataFrame | None
-    certificate: dict[str, Any]
-    summary: Summary
-    outcome: Outcome
     _held: DataFrame
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What it says about the release; `write` adds what it says about the files."""
+        return self._certificate().to_dict()
 
     def write(
         self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False
@@ -79,31 +80,24 @@ class SparkRelease(Made):
             raise InputError("a dry run has nothing to write")
         proof = check_writable(Path(certificate), force=force)
         check_apart(self.outcome.plan.given.key.file, proof)
-        spark = self.frame.sparkSession
         with _asked():
             self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
-            files = (
-                spark.read.format("binaryFile")
-                .load(path)
-                .selectExpr("path", "sha2(content, 256) as digest")
-                .collect()
-            )
-        output = {
-            "format": format,
-            "files": {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(files)},
-            "rows": self.outcome.plan.survey.rows,
-            "columns": self.frame.columns,
-        }
-        content = json.dumps(
-            {**self.certificate, "output": output}, ensure_ascii=False, allow_nan=False, indent=1
-        )
-        write_text(Path(certificate), content + "\n", force=force)
+            files = _digests(self.frame.sparkSession, path)
+        said = self._certificate().of_output(format, self.frame.columns, files=files)
+        write_bytes(proof, said.to_json(), force=force)
 
     def unpersist(self) -> None:
         """Let go of the rows that executors hold in memory; the frame stays, and reads its source
         again.
         """
         self._held.unpersist()
+
+
+def _digests(spark: SparkSession, path: str) -> dict[str, str]:
+    """The SHA-256 of each file in a folder, by name."""
+    table = spark.read.format("binaryFile").load(path)
+    rows = table.selectExpr("path", "sha2(content, 256) as digest").collect()
+    return {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(rows)}
 
 
 @takes(SparkOptions)
@@ -127,13 +121,10 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     with _Spark.holding(df, given) as engine:
         passage = Passage.planned(engine, given.model, started)
         decided = frozenset(one.fingerprint for one in passage.parts(_counted))
-        outcome, frame = Outcome.of(passage.plan, passage.total), None
-        if not options.dry_run:
-            schema = _schema(df, given, passage.plan.labels)
-            frame = passage.engine.through(passage.work(), schema, decided)
+        outcome = Outcome.of(passage.plan, passage.total)
+        frame = None if options.dry_run else _frame(df, passage, decided)
         entered = outcome.enter()
-    summary, certificate = outcome.summary(entered), outcome.certificate(entered).to_dict()
-    return SparkRelease(frame, certificate, summary, outcome, engine.frame)
+    return SparkRelease(outcome.summary(entered), outcome, entered, frame, engine.frame)
 
 
 # ---- on the driver
@@ -147,21 +138,32 @@ def _check(df: DataFrame, given: Given) -> None:
         )
     if not hasattr(df, "mapInArrow"):
         raise InputError(f"the table must be a PySpark DataFrame, got {type(df).__name__}")
-    try:
-        _ = df.sparkSession.sparkContext
-    except Exception:
-        raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
+    if not hasattr(df, "_jdf"):
+        raise InputError("offrecord needs a classic Spark session, not Spark Connect")
     if not given.key_path.exists():  # a driver may be gone tomorrow, and with it the key
         raise InputError(
             f"there is no key {given.key_path}: make one with offrecord key new, and keep it where"
             " it lasts"
         )
-    wanted = _wanted(given)
-    check_columns(wanted, df.columns, "the table")
-    for name in wanted:
-        kind = df.schema[name].dataType.simpleString()
+    check_columns(_wanted(given), df.columns, "the table")
+    _check_types(df, given)
+
+
+def _check_types(df: DataFrame, given: Given) -> None:
+    for name in _wanted(given):
+        kind = _type(df, name)
         if any(one in kind for one in _UNKNOWN):
             raise InputError(f"column {name!r} holds {kind}, which does not go through Arrow")
+
+
+def _type(df: DataFrame, name: str) -> str:
+    kind: str = df.schema[name].dataType.simpleString()
+    return kind
+
+
+def _quoted(name: str) -> str:
+    """A column's name where Spark would take dots in it for fields."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _wanted(given: Given) -> list[str]:
@@ -200,19 +202,14 @@ class _Spark(Engine):
         with _asked():
             rows = self.through(work, "found binary").collect()
         answers = [pickle.loads(row.found) for row in rows]
-        wrong = []
-        for error in (one for one in answers if isinstance(one, InputError)):
-            if not isinstance(error, LocatedError):
-                raise error
-            wrong.append(error.wrong.unnumbered())
-        check_parts(wrong)
+        check_parts([_wrong(one) for one in answers if isinstance(one, InputError)])
         yield from answers
 
     def through(
         self,
         work: Callable[[Table], Any],
         schema: Any,
-        decided: frozenset[tuple[str, int]] | None = None,
+        decided: _Prints | None = None,
     ) -> DataFrame:
         """What tasks make of their parts, evaluated when it is used: answers, or where it is known
         which parts were decided, the rows that leave of them.
@@ -225,6 +222,13 @@ class _Spark(Engine):
             return self.frame.mapInArrow(_Task(self.reading.coins.key, sent), schema)
 
 
+def _wrong(error: InputError) -> WrongRows:
+    """The rows that an error is about, which come in any order; the error itself for no rows."""
+    if not isinstance(error, LocatedError):
+        raise error
+    return error.wrong.unnumbered()
+
+
 def _by_chain(df: DataFrame, given: Given) -> DataFrame:
     """The columns that are needed, with all of a chain in one partition, sorted."""
     from pyspark.sql import functions as sql
@@ -232,60 +236,77 @@ def _by_chain(df: DataFrame, given: Given) -> DataFrame:
     count = given.options.partitions  # type: ignore[attr-defined] # of SparkOptions
     if count is None:
         count = 4 * df.sparkSession.sparkContext.defaultParallelism
-    wanted = _wanted(given)
-    # mapInArrow takes no names with dots.
-    names = [f"c{i}" for i in range(len(wanted))]
-    columns = [
-        sql.col("`" + name.replace("`", "``") + "`").alias(short)
-        for name, short in zip(wanted, names, strict=True)
-    ]
-    table = df.select(columns)
-    by = names[: len(given.columns.by)]
+    table, by = _renamed(df, given), [_short(i) for i in range(len(given.columns.by))]
     # Text as such: under a collation, names that differ would be sorted as one.
-    texts = [name for name in by if table.schema[name].dataType.simpleString().startswith("string")]
+    texts = [name for name in by if _type(table, name).startswith("string")]
     table = table.withColumns({name: table[name].cast("string") for name in texts})
     # The token makes this partitioning unlike any other. Spark would take the partitions of a join
     # on the same columns for these, and split them where they are skewed, which would cut chains;
     # and it would take rows that it holds for another release of the same source for these.
     place = sql.xxhash64(sql.lit(token_hex(8)), *by)
-    return table.repartition(count, place).sortWithinPartitions(*by, names[len(by)])
+    return table.repartition(count, place).sortWithinPartitions(*by, _short(len(by)))
 
 
-def _schema(df: DataFrame, given: Given, labels: tuple[Any, ...]) -> StructType:
-    """The schema of what leaves."""
+def _short(number: int) -> str:
+    """What tasks get a column as: mapInArrow takes no names with dots."""
+    return f"c{number}"
+
+
+def _renamed(df: DataFrame, given: Given) -> DataFrame:
+    """The columns that are needed: those that name chains first, then the order column."""
+    from pyspark.sql.functions import col
+
+    wanted = enumerate(_wanted(given))
+    return df.select([col(_quoted(name)).alias(_short(i)) for i, name in wanted])
+
+
+def _frame(df: DataFrame, passage: Passage[_Spark], decided: _Prints) -> DataFrame:
+    """What leaves, in columns of the types that they came in but for the value."""
     from pyspark.sql.types import StructField, StructType
 
-    columns, value = given.columns, given.columns.value
-    wanted = df.select([df["`" + value.replace("`", "``") + "`"]]).limit(0)
-    kind = released_type(pl.DataFrame(wanted.toArrow()).schema[value], labels)
-    empty = pl.DataFrame(schema={value: kind}).to_arrow(compat_level=pl.CompatLevel.oldest())
+    columns = passage.plan.given.columns
     types = {name: df.schema[name].dataType for name in columns.released}
-    types[value] = df.sparkSession.createDataFrame(empty).schema[value].dataType
-    return StructType([StructField(name, kind) for name, kind in types.items()])
+    types[columns.value] = _value_type(df, columns.value, passage.plan.labels)
+    schema = StructType([StructField(name, kind) for name, kind in types.items()])
+    return passage.engine.through(passage.work(), schema, decided)
+
+
+def _value_type(df: DataFrame, value: str, labels: tuple[Label, ...]) -> DataType:
+    """The type of the released values, by way of Arrow."""
+    none = pl.DataFrame(df.select(df[_quoted(value)]).limit(0).toArrow())
+    left = pl.DataFrame(schema={value: released_type(none.schema[value], labels)})
+    arrow = left.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return df.sparkSession.createDataFrame(arrow).schema[value].dataType
 
 
 @contextmanager
 def _asked() -> Iterator[None]:
-    """Whatever Spark throws becomes one line, and where a program logs everything, the bridge to
-    Spark does not log what it sends, the key among it.
-    """
-    names = ("py4j", "py4j.clientserver", "py4j.java_gateway")
-    loggers = [logging.getLogger(name) for name in names]
+    """Whatever Spark throws becomes one line, and no log holds the key."""
+    failure: InputError | None = None
+    with _unlogged():
+        try:
+            yield
+        except (InputError, KeyboardInterrupt, SystemExit):
+            raise
+        except Exception as error:
+            failure = _failure(type(error).__name__, str(error))
+    if failure is not None:  # out here nothing of what went wrong is attached to it
+        raise failure
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """The bridge to Spark does not log what it sends."""
+    # Where a program logs everything, it would: the function that holds the key among it.
+    loggers = [logging.getLogger(name) for name in _BRIDGE]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
-    failure: InputError | None = None
     try:
         yield
-    except (InputError, KeyboardInterrupt, SystemExit):
-        raise
-    except Exception as error:
-        failure = _failure(type(error).__name__, str(error))
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-    if failure is not None:  # out here nothing of what went wrong is attached to it
-        raise failure
 
 
 def _failure(kind: str, said: str) -> InputError:
@@ -296,30 +317,27 @@ def _failure(kind: str, said: str) -> InputError:
         )
     if _MARK in said:
         return InputError(said.split(_MARK, 1)[1].splitlines()[0])
+    # Spark's own words may quote cells.
     return InputError(f"Spark could not do it ({kind}); its own messages say more")
 
 
 # ---- on executors
 
 
-def _counted(decision: Decision) -> tuple[Decision, Counter[str]]:
+def _counted(decision: Decision) -> Decision:
     """What the driver learns of a part: numbers, and no row."""
-    return replace(decision, frame=None), Counter()
+    return replace(decision, frame=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Shared:
-    """What tasks need besides the key.
-
-    columns: of the rows, in their order. reading: without the key. decided: fingerprints of all
-    parts that may leave; None as long as nothing does.
-    """
+    """What tasks need besides the key."""
 
     version: str
-    columns: tuple[str, ...]
-    reading: Reading
+    columns: tuple[str, ...]  # of the rows, in their order
+    reading: Reading  # without the key
     work: Callable[[Table], Any]
-    decided: frozenset[tuple[str, int]] | None
+    decided: _Prints | None  # of all parts that may leave; None as long as nothing does
 
 
 class _Task:
@@ -386,25 +404,29 @@ class _Task:
 
     def _released(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows that leave, with the types that their columns came in."""
-        import pyarrow as pa
-
         first = next(batches, None)
         if first is None:
             return
-        value = self._shared.reading.reader.columns.value
-        decided = self._shared.decided
-        assert decided is not None
         came = dict(zip(self._shared.columns, first.schema.types, strict=True))
+        del came[self._shared.reading.reader.columns.value]
         for rows in self._parts(chain([first], batches)):
             part = self._worked(rows)
-            if part is None:
-                continue
-            if part.fingerprint not in decided:  # the ledger knows of others
-                raise InputError(_CHANGED)
-            released = part.decision.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-            fields = [
-                # nullable, as Spark takes columns as they were declared
-                pa.field(one.name, one.type if one.name == value else came[one.name], nullable=True)
-                for one in released.schema
-            ]
-            yield from released.cast(pa.schema(fields)).to_batches(max_chunksize=_ROWS)
+            if part is not None:
+                yield from self._checked(part, came).to_batches(max_chunksize=_ROWS)
+
+    def _checked(self, part: Decided, came: dict[str, pa.DataType]) -> pa.Table:
+        """The rows of a part; InputError if it is none of those that were decided."""
+        import pyarrow as pa
+
+        decided, frame = self._shared.decided, part.decision.frame
+        assert decided is not None
+        assert frame is not None
+        if part.fingerprint not in decided:  # the ledger knows of others
+            raise InputError(_CHANGED)
+        released = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        # nullable, as Spark takes columns as they were declared
+        fields = [
+            pa.field(one.name, came.get(one.name, one.type), nullable=True)
+            for one in released.schema
+        ]
+        return released.cast(pa.schema(fields))

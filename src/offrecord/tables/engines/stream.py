@@ -7,10 +7,10 @@ The first pass surveys each part, the second decides and writes it.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -19,7 +19,6 @@ import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.files import check_path
-from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.decision import Decision
 from offrecord.tables.engines.engine import PART, Engine, Made, Passage, Reading, whole_chains
 from offrecord.tables.given import Given
@@ -29,7 +28,6 @@ from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.sorting import increasing
-from offrecord.tables.summary import Summary
 from offrecord.tables.table import Table
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.writing import Output, ready, spreadsheet_warnings, write_pieces
@@ -41,17 +39,11 @@ _Names: TypeAlias = tuple[pl.DataFrame, pl.DataFrame | None]
 _PART = PART
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(eq=False, repr=False)
 class Streamed(Made):
-    """What became of a table that went through.
+    """What became of a table that went through. certificate: where it is, None after a dry run."""
 
-    certificate: where it is, None after a dry run. outcome: what it was made of.
-    """
-
-    summary: Summary
     certificate: Path | None
-    outcome: Outcome
-    _entered: Entered | None
     _digest: str | None
 
 
@@ -71,16 +63,7 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
         )
     check_path("output", output)
     started, given = time.monotonic(), Given.of(options)
-    given.check_named()
-    if options.fit:
-        raise InputError(
-            "a table that is streamed needs a model: make one with offrecord fit, and give --model"
-            " instead of --fit"
-        )
-    if options.single_chain:
-        raise InputError("a single chain is decided as a whole: leave --stream out")
-    if (output is None) != options.dry_run:
-        raise InputError("give either an output or a dry run")
+    _check(given, options, output)
     out = None
     if output is not None:
         kind, proof = options.output_format, options.certificate
@@ -91,54 +74,68 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
     return _expected(passage) if out is None else _written(passage, out)
 
 
+def _check(given: Given, options: FileOptions, output: object) -> None:
+    """InputError for options that need the table at once, or contradict each other."""
+    given.check_named()
+    if options.fit:
+        raise InputError(
+            "a table that is streamed needs a model: make one with offrecord fit, and give --model"
+            " instead of --fit"
+        )
+    if options.single_chain:
+        raise InputError("a single chain is decided as a whole: leave --stream out")
+    if (output is None) != options.dry_run:
+        raise InputError("give either an output or a dry run")
+
+
 def _expected(passage: Passage[_Stream]) -> Streamed:
     """What a dry run finds."""
-    for _ in passage.parts():
-        pass
+    deque(passage.parts(), maxlen=0)
     outcome = Outcome.of(passage.plan, passage.total)
-    return Streamed(outcome.summary(outcome.enter()), None, outcome, None, None)
+    return Streamed(outcome.summary(outcome.enter()), outcome, None, None, None)
 
 
 def _written(passage: Passage[_Stream], out: Output) -> Streamed:
     """The release and its certificate, written."""
+    columns = passage.plan.given.columns
     done: list[Streamed] = []
 
     def entered(digest: str) -> bytes:
-        outcome = Outcome.of(passage.plan, passage.total)
-        warnings = spreadsheet_warnings(passage.changed)
-        stands = outcome.enter(warnings)
-        summary = outcome.summary(stands)
-        summary = replace(summary, warnings=(*summary.warnings, *warnings))
-        done.append(Streamed(summary, out.proof, outcome, stands, digest))
-        return out.certified(outcome.certificate(stands), columns.released, digest)
+        done.append(_entered(passage, out.proof, digest))
+        made = done[0]._certificate().of_output(out.kind, columns.released, sha256=digest)
+        return made.to_json()
 
-    columns = passage.plan.given.columns
     parts = passage.parts(partial(_as_written, columns.keep, out.kind))
     pieces = (part.decision.frame for part in parts if part.decision.frame is not None)
     out.write(lambda file: write_pieces(pieces, file, out.kind, out.packing), entered)
-    return done[-1]
+    return done[0]
 
 
-def _as_written(
-    kept: tuple[str, ...], kind: str, decision: Decision
-) -> tuple[Decision, Counter[str]]:
+def _entered(passage: Passage[_Stream], proof: Path, digest: str) -> Streamed:
+    """The release as the ledger knows it, once all parts are written."""
+    outcome = Outcome.of(passage.plan, passage.total)
+    warnings = spreadsheet_warnings(passage.total.changed)
+    entered = outcome.enter(warnings)
+    summary = outcome.summary(entered)
+    summary = replace(summary, warnings=(*summary.warnings, *warnings))
+    return Streamed(summary, outcome, entered, proof, digest)
+
+
+def _as_written(kept: tuple[str, ...], kind: str, decision: Decision) -> Decision:
     """The released rows as a format can hold them."""
     assert decision.frame is not None
     frame, changed = ready(decision.frame, kept, kind)
-    return replace(decision, frame=frame), changed
+    return replace(decision, frame=frame, changed=changed)
 
 
 @dataclass(eq=False, repr=False)
 class _Stream(Engine):
-    """A table file that nobody may change from now on, read part by part, each time the same parts.
-
-    state: of the file when it was first looked at. rows: how many it has, None if not known yet.
-    """
+    """A table file that nobody may change from now on, read part by part, each time the same."""
 
     source: Source
     options: FileOptions
-    state: tuple[object, ...]
-    rows: int | None
+    state: tuple[object, ...]  # of the file when it was first looked at
+    rows: int | None  # how many it has, None if not known yet
 
     @classmethod
     def of(cls, source: Source, given: Given, options: FileOptions) -> _Stream:
@@ -149,22 +146,11 @@ class _Stream(Engine):
 
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
         """As in `Engine`; parts in their order, several of them worked on at once."""
-
-        def worked(placed: tuple[int, pl.DataFrame]) -> tuple[int, _Names, _R] | LocatedError:
-            before, frame = placed
-            try:
-                with _located(before, frame.height):
-                    table = self.reading.table(frame)
-                    kept = None if table.is_empty else table.names
-                    # Names alone, not the table: several parts wait here.
-                    return before + frame.height, (table.all_read.names, kept), work(table)
-            except LocatedError as error:
-                return LocatedError(error.wrong.shifted(before))
-
         wrong: list[WrongRows] = []
         sorting, done = _Sorting(self.source), 0
+        worked = in_threads(partial(self._worked, work), _placed(self._parts()), table_threads())
         with self.options.progress(what, self.rows) as advance:
-            for found in in_threads(worked, _placed(self._parts()), table_threads()):
+            for found in worked:
                 if isinstance(found, LocatedError):
                     wrong.append(found.wrong)
                     continue
@@ -177,6 +163,20 @@ class _Stream(Engine):
         if self.source.state != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
         check_parts(wrong)
+
+    def _worked(
+        self, work: Callable[[Table], _R], placed: tuple[int, pl.DataFrame]
+    ) -> tuple[int, _Names, _R] | LocatedError:
+        """Where a part ends, its chains, and what is made of it; or what is wrong with its rows."""
+        before, frame = placed
+        try:
+            with _located(before, frame.height):
+                table = self.reading.table(frame)
+                kept = None if table.is_empty else table.names
+                # Names alone, not the table: several parts wait to be asked for.
+                return before + frame.height, (table.all_read.names, kept), work(table)
+        except LocatedError as error:
+            return LocatedError(error.wrong.shifted(before))
 
     def _parts(self) -> Iterator[pl.DataFrame]:
         columns = self.given.columns
@@ -210,14 +210,11 @@ def _located(before: int, height: int) -> Iterator[None]:
 
 @dataclass(eq=False, repr=False)
 class _Sorting:
-    """Whether the chains of a file come in order, so that none comes twice.
-
-    last, last_kept: the name of the last chain, and of the last that is not left out.
-    """
+    """Whether the chains of a file come in order, so that none comes twice."""
 
     source: Source
-    last: pl.DataFrame | None = field(default=None, init=False)
-    last_kept: pl.DataFrame | None = field(default=None, init=False)
+    last: pl.DataFrame | None = None  # the name of the last chain
+    last_kept: pl.DataFrame | None = None  # and of the last that is not left out
 
     def check(self, names: pl.DataFrame, kept: pl.DataFrame | None) -> None:
         """InputError unless the chains of a part come after those before."""
@@ -227,18 +224,24 @@ class _Sorting:
             self.last_kept = self._checked(self.last_kept, kept)
 
     def _checked(self, last: pl.DataFrame | None, names: pl.DataFrame) -> pl.DataFrame:
-        """The last of the names of chains."""
+        """The last of the names of chains. last: the name of the chain before them."""
         if last is not None and last.schema != names.schema:
-            mixed = next(name for name in names.columns if last.schema[name] != names.schema[name])
-            raise InputError(
-                f"{self.source.name} cannot be streamed: column {mixed!r} names some chains by"
-                " whole numbers and some by other text; leave --stream out, or begin all names"
-                " with a letter and sort by them"
-            )
+            raise self._mixed(last, names)
         if last is not None and not increasing(pl.concat([last, names[:1]]).get_columns()):
-            raise InputError(
-                f"{self.source.name} cannot be streamed: it is not sorted by"
-                f' {", ".join(names.columns)}. Sort it first: python -c "import polars;'
-                f' {self.source.sorting(names.schema)}"'
-            )
+            raise self._unsorted(names)
         return names[-1:]
+
+    def _mixed(self, last: pl.DataFrame, names: pl.DataFrame) -> InputError:
+        mixed = next(name for name in names.columns if last.schema[name] != names.schema[name])
+        return InputError(
+            f"{self.source.name} cannot be streamed: column {mixed!r} names some chains by"
+            " whole numbers and some by other text; leave --stream out, or begin all names"
+            " with a letter and sort by them"
+        )
+
+    def _unsorted(self, names: pl.DataFrame) -> InputError:
+        return InputError(
+            f"{self.source.name} cannot be streamed: it is not sorted by"
+            f' {", ".join(names.columns)}. Sort it first: python -c "import polars;'
+            f' {self.source.sorting(names.schema)}"'
+        )
