@@ -41,13 +41,12 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
     return path
 
 
-def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: bool) -> Path:
+def check_outputs(path: Path, certificate: str | Path | None, key: Path, *, force: bool) -> Path:
     """The certificate's path: beside the output, unless one is given.
 
     InputError unless both may be written and the key lies elsewhere.
     """
-    if certificate is None:
-        certificate = certificate_beside(path)
+    certificate = certificate_beside(path) if certificate is None else Path(certificate)
     for output in (path, certificate):
         check_writable(output, force=force)
         check_apart(key, output)

@@ -106,6 +106,17 @@ class Given:
         listed = listed_keys(self.options.private_list, how)
         return None if listed is None else OptOuts.of(listed, self.columns)
 
+    @property
+    def marking(self) -> str | None:
+        """The column that marks private records, if one is named."""
+        private = self.options.private
+        return private if isinstance(private, str) else None
+
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns of a table that are read: those that name chains first, then the order."""
+        return [*self.columns.released, *([] if self.marking is None else [self.marking])]
+
     def check_named(self) -> None:
         """InputError unless private is a column, for an engine that reads a table by itself."""
         private = self.options.private

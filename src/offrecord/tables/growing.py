@@ -8,7 +8,7 @@ the last one does (docs/proofs/several-runs.md).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from offrecord.models.base import Integers, Mask
 from offrecord.models.promise import Promise
 from offrecord.models.records import MISSING, Chains, Runs
 from offrecord.release.certificate import Growing
+from offrecord.release.ledger import Ledger
 from offrecord.tables.chains import Arranged
 from offrecord.tables.private import Private, rows_of, runs_of
 
@@ -40,6 +41,11 @@ class Holding(Growing):
 
     Opt-outs are taken to be known of all records but the newest lag − reach.
     """
+
+    @property
+    def text(self) -> str:
+        """What the ledger keeps of it."""
+        return json.dumps(self.to_dict(), sort_keys=True)
 
     def known(self, arranged: Arranged) -> Integers:
         """(m,) the last place of each chain of which it is known whether its record is private."""
@@ -178,9 +184,9 @@ class Before:
     holding: Holding
 
     @classmethod
-    def of(cls, entries: Iterable[Mapping[str, str]], dataset: str) -> Before | None:
+    def of(cls, book: Ledger, dataset: str) -> Before | None:
         """The last of a data set's releases; InputError if one of them did not grow."""
-        found = [cls(entry, _held(entry, dataset)) for entry in entries]
+        found = [cls(entry, _held(entry, dataset)) for entry in book.releases.get(dataset, ())]
         return found[-1] if found else None
 
     def reached(self, arranged: Arranged, private: Private, runs: Runs, protect: str) -> int:
@@ -236,8 +242,3 @@ def _spans(runs: Runs, some: Mask | None = None) -> set[tuple[int, ...]]:
     """Chain, first and last place of runs, or of some of them."""
     columns = np.stack((runs.chain, runs.first, runs.last), axis=1)
     return set(map(tuple, (columns if some is None else columns[some]).tolist()))
-
-
-def state_text(holding: Holding) -> str:
-    """What the ledger keeps of what waits."""
-    return json.dumps(holding.to_dict(), sort_keys=True)

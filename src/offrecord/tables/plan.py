@@ -14,7 +14,7 @@ from offrecord.tables.checks.seen import Seen, seen_of
 from offrecord.tables.choosing import RULES, Chosen
 from offrecord.tables.decision import Rule
 from offrecord.tables.given import Given
-from offrecord.tables.growing import GROWING, Before, Holding, holding_of, state_text
+from offrecord.tables.growing import GROWING, Before, Holding, holding_of
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped
 
@@ -37,9 +37,7 @@ def _before(given: Given) -> Before | None:
     """The release that one of a growing table is to continue, if there is one."""
     if not given.options.growing:
         return None
-    book = Ledger.read(given.key)
-    dataset = given.options.dataset
-    return Before.of(book.releases.get(dataset, ()), dataset)
+    return Before.of(Ledger.read(given.key), given.options.dataset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +82,7 @@ class Plan:
         holding = _holding(given, promise, chosen, survey)
         identity = release_identity(given, survey, dropped, promise, chosen.policy)
         if holding is not None:
-            identity[GROWING] = state_text(holding)
+            identity[GROWING] = holding.text
         seen = None if model is None else seen_of(given, model)
         plan = cls(given, model, chosen, survey, dropped, holding, before, seen, identity, labels)
         accepted, warnings = findings_before(plan)

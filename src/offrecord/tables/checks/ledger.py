@@ -120,7 +120,7 @@ def refuse_early(given: Given, survey: Survey) -> None:
     if not given.options.growing:
         _refuse_second(given, book, known)
         return
-    last = Before.of(book.releases.get(given.options.dataset, ()), given.options.dataset)
+    last = Before.of(book, given.options.dataset)
     differences = [name for name in known if last and known[name] != last.entry.get(name)]
     if differences:
         raise not_continued(given, f"it has another {differences[0]} than the releases before")
@@ -155,7 +155,7 @@ def _refuse_second(given: Given, book: Ledger, identity: Mapping[str, str]) -> N
 def _check_continued(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> None:
     """InputError unless a release of a growing table continues the last one."""
     dataset, survey, before = plan.given.options.dataset, plan.survey, plan.before
-    last = Before.of(book.releases.get(dataset, ()), dataset)
+    last = Before.of(book, dataset)
     if last is None:
         return
     if before is None or before.entry != last.entry:

@@ -90,9 +90,9 @@ class Reading:
     touched: bool = False  # chains with a private record are left out
 
     @classmethod
-    def of(cls, given: Given, private: str | None) -> Reading:
-        """As options say. private: the column that marks records, if there is one."""
-        return cls(given.reader(private), given.optouts, given.coins)
+    def of(cls, given: Given, marking: str | None) -> Reading:
+        """As options say. marking: the column that marks private records, if there is one."""
+        return cls(given.reader(marking), given.optouts, given.coins)
 
     def table(self, rows: pl.DataFrame) -> Table:
         """The chains of some rows, with their coins."""
@@ -266,6 +266,11 @@ class Passage(Generic[_EngineT]):
         if not self.engine.is_whole:
             self._check_same(again)
 
+    @property
+    def outcome(self) -> Outcome:
+        """What came of all parts; InputError where a check refuses the release."""
+        return Outcome.of(self.plan, self.total)
+
     def _check_same(self, again: Survey | None) -> None:
         """InputError if what was decided is not what was surveyed."""
         if again is None or again.fingerprint != self.plan.survey.fingerprint:
@@ -275,7 +280,7 @@ class Passage(Generic[_EngineT]):
 def _labelled(
     engine: _EngineT, model: Model | None, cells: pl.Series | None
 ) -> tuple[_EngineT, tuple[Label, ...]]:
-    """An engine with codes for its values, and these. cells: as in `_Seen`."""
+    """An engine with codes for its values, and their labels. cells: as in `_Seen`."""
     if cells is None:
         assert model is not None
         return engine, model.promise.labels
@@ -289,9 +294,8 @@ def _decided(
     if table.is_empty:
         return None
     decision = rule.expect(table) if dry_run else rule.decide(table)
-    if finish is not None:
-        decision = finish(decision)
-    return Decided(None if surveyor is None else surveyor.survey(table), decision)
+    survey = None if surveyor is None else surveyor.survey(table)
+    return Decided(survey, decision if finish is None else finish(decision))
 
 
 # ---- what comes of it
@@ -307,6 +311,10 @@ class Made:
 
     def _certificate(self) -> Certificate:
         return self.outcome.certificate(self._entered)
+
+    def _certified(self, kind: str, columns: Sequence[str], digest: str) -> bytes:
+        """The certificate's file, with what it says about a table of this SHA-256."""
+        return self._certificate().of_output(kind, columns, sha256=digest).to_json()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.summary.short}>"

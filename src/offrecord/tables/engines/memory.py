@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -19,7 +20,6 @@ from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.given import Given
 from offrecord.tables.io.formats import write_frame
 from offrecord.tables.options import MemoryOptions, takes
-from offrecord.tables.outcome import Outcome
 from offrecord.tables.reference import fit_table
 from offrecord.tables.table import Table, nothing_left
 from offrecord.tables.writing import Output, ready, spreadsheet_warnings
@@ -71,9 +71,9 @@ class Release(Made):
 
         def entered(digest: str) -> bytes:
             warnings.extend(self._enter(warnings, digest))
-            return self._certificate().of_output(out.kind, table.columns, sha256=digest).to_json()
+            return self._certified(out.kind, table.columns, digest)
 
-        out.write(lambda file: write_frame(table.lazy(), file, out.kind, out.packing), entered)
+        out.write(partial(write_frame, table.lazy()), entered)
         return out.proof, warnings
 
     def _enter(self, warnings: list[str], digest: str) -> list[str]:
@@ -100,7 +100,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
         engine, model = replace(engine, table=table), given.promised(fitted.model)
     passage = Passage.planned(engine, model, started)
     (part,) = passage.parts()
-    outcome, rows = Outcome.of(passage.plan, passage.total), part.decision.frame
+    outcome, rows = passage.outcome, part.decision.frame
     native, entered = None, None
     if options.remember or options.dry_run:
         # Before the entry: rows that cannot be given back have not left.
@@ -121,12 +121,10 @@ class _Memory(Engine):
     @classmethod
     def read_from(cls, frame: Native, given: Given) -> _Memory:
         """A frame; InputError for rows that say nothing of which records are private."""
-        private, optouts = given.options.private, given.optouts
-        marks = [private] if isinstance(private, str) else []
-        rows = from_native(frame, [*given.columns.released, *marks], given.options.value)
-        rows, mark = marked(rows, frame, private)
-        reading = Reading.of(given, mark)
-        table = reading.table(rows)
+        rows = from_native(frame, given.read_columns, given.options.value)
+        rows, marking = marked(rows, frame, given.options.private)
+        reading = Reading.of(given, marking)
+        table, optouts = reading.table(rows), given.optouts
         # A fit may take minutes: what the survey would say after it is said before.
         if optouts is not None:
             optouts.check_found(table.private.found, stepped=given.step is not None)

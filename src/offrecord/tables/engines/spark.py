@@ -33,7 +33,6 @@ from offrecord.tables.engines.engine import Decided, Engine, Made, Passage, Read
 from offrecord.tables.given import Given
 from offrecord.tables.guarding import never_spill
 from offrecord.tables.options import SparkOptions, takes
-from offrecord.tables.outcome import Outcome
 from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.table import Table
 from offrecord.tables.values import released_type
@@ -121,7 +120,7 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     with _Spark.holding(df, given) as engine:
         passage = Passage.planned(engine, given.model, started)
         decided = frozenset(one.fingerprint for one in passage.parts(_counted))
-        outcome = Outcome.of(passage.plan, passage.total)
+        outcome = passage.outcome
         frame = None if options.dry_run else _frame(df, passage, decided)
         entered = outcome.enter()
     return SparkRelease(outcome.summary(entered), outcome, entered, frame, engine.frame)
@@ -145,12 +144,12 @@ def _check(df: DataFrame, given: Given) -> None:
             f"there is no key {given.key_path}: make one with offrecord key new, and keep it where"
             " it lasts"
         )
-    check_columns(_wanted(given), df.columns, "the table")
+    check_columns(given.read_columns, df.columns, "the table")
     _check_types(df, given)
 
 
 def _check_types(df: DataFrame, given: Given) -> None:
-    for name in _wanted(given):
+    for name in given.read_columns:
         kind = _type(df, name)
         if any(one in kind for one in _UNKNOWN):
             raise InputError(f"column {name!r} holds {kind}, which does not go through Arrow")
@@ -166,12 +165,6 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _wanted(given: Given) -> list[str]:
-    """The columns that are needed."""
-    private = given.options.private
-    return [*given.columns.released, *([private] if isinstance(private, str) else [])]
-
-
 @dataclass(eq=False, repr=False)
 class _Spark(Engine):
     """A table as partitions of whole chains, sorted, which executors hold in memory."""
@@ -184,9 +177,8 @@ class _Spark(Engine):
         """A table; should anything go wrong, executors let go of it."""
         from pyspark.storagelevel import StorageLevel
 
-        private = given.options.private if isinstance(given.options.private, str) else None
         with _asked():
-            reading = Reading.of(given, private)
+            reading = Reading.of(given, given.marking)
             frame = _by_chain(df, given).persist(StorageLevel.MEMORY_ONLY)
         try:
             yield cls(given, reading, frame)
@@ -215,8 +207,7 @@ class _Spark(Engine):
         which parts were decided, the rows that leave of them.
         """
         reading = replace(self.reading, coins=replace(self.reading.coins, key=b""))
-        columns = tuple(_wanted(self.given))
-        shared = _Shared(version("offrecord"), columns, reading, work, decided)
+        shared = _Shared(version("offrecord"), self.given.read_columns, reading, work, decided)
         with _asked():
             sent = self.frame.sparkSession.sparkContext.broadcast(shared)
             return self.frame.mapInArrow(_Task(self.reading.coins.key, sent), schema)
@@ -254,10 +245,8 @@ def _short(number: int) -> str:
 
 def _renamed(df: DataFrame, given: Given) -> DataFrame:
     """The columns that are needed: those that name chains first, then the order column."""
-    from pyspark.sql.functions import col
-
-    wanted = enumerate(_wanted(given))
-    return df.select([col(_quoted(name)).alias(_short(i)) for i, name in wanted])
+    wanted = enumerate(given.read_columns)
+    return df.selectExpr([f"{_quoted(name)} AS {_short(i)}" for i, name in wanted])
 
 
 def _frame(df: DataFrame, passage: Passage[_Spark], decided: _Prints) -> DataFrame:
@@ -334,7 +323,7 @@ class _Shared:
     """What tasks need besides the key."""
 
     version: str
-    columns: tuple[str, ...]  # of the rows, in their order
+    columns: list[str]  # of the rows, in their order
     reading: Reading  # without the key
     work: Callable[[Table], Any]
     decided: _Prints | None  # of all parts that may leave; None as long as nothing does
@@ -379,7 +368,7 @@ class _Task:
         return shared
 
     def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
-        columns = [*self._shared.columns]
+        columns = self._shared.columns
         frames = (pl.DataFrame(batch.rename_columns(columns)) for batch in batches)
         return whole_chains(frames, self._shared.reading.reader.columns.by)
 

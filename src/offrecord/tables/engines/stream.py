@@ -25,7 +25,6 @@ from offrecord.tables.given import Given
 from offrecord.tables.io.format import ReadOptions, Source
 from offrecord.tables.io.formats import table_file
 from offrecord.tables.options import FileOptions, takes
-from offrecord.tables.outcome import Outcome
 from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.sorting import increasing
 from offrecord.tables.table import Table
@@ -91,7 +90,7 @@ def _check(given: Given, options: FileOptions, output: object) -> None:
 def _expected(passage: Passage[_Stream]) -> Streamed:
     """What a dry run finds."""
     deque(passage.parts(), maxlen=0)
-    outcome = Outcome.of(passage.plan, passage.total)
+    outcome = passage.outcome
     return Streamed(outcome.summary(outcome.enter()), outcome, None, None, None)
 
 
@@ -102,18 +101,17 @@ def _written(passage: Passage[_Stream], out: Output) -> Streamed:
 
     def entered(digest: str) -> bytes:
         done.append(_entered(passage, out.proof, digest))
-        made = done[0]._certificate().of_output(out.kind, columns.released, sha256=digest)
-        return made.to_json()
+        return done[0]._certified(out.kind, columns.released, digest)
 
     parts = passage.parts(partial(_as_written, columns.keep, out.kind))
     pieces = (part.decision.frame for part in parts if part.decision.frame is not None)
-    out.write(lambda file: write_pieces(pieces, file, out.kind, out.packing), entered)
+    out.write(partial(write_pieces, pieces), entered)
     return done[0]
 
 
 def _entered(passage: Passage[_Stream], proof: Path, digest: str) -> Streamed:
     """The release as the ledger knows it, once all parts are written."""
-    outcome = Outcome.of(passage.plan, passage.total)
+    outcome = passage.outcome
     warnings = spreadsheet_warnings(passage.total.changed)
     entered = outcome.enter(warnings)
     summary = outcome.summary(entered)
@@ -140,8 +138,7 @@ class _Stream(Engine):
     @classmethod
     def of(cls, source: Source, given: Given, options: FileOptions) -> _Stream:
         """A file as it is now."""
-        private = options.private if isinstance(options.private, str) else None
-        reading = Reading.of(given, private)
+        reading = Reading.of(given, given.marking)
         return cls(given, reading, source, options, source.state, source.rows())
 
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
@@ -180,11 +177,9 @@ class _Stream(Engine):
 
     def _parts(self) -> Iterator[pl.DataFrame]:
         columns = self.given.columns
-        private = self.reading.reader.private
-        marks = [] if private is None else [private]
         text = [columns.value, *(() if columns.keep_all else columns.keep)]
         # A quarter: of what is read at once, little is held back with the last chain.
-        frames = self.source.batches([*columns.released, *marks], max(_PART // 4, 1), text=text)
+        frames = self.source.batches(self.given.read_columns, max(_PART // 4, 1), text=text)
         return whole_chains(frames, columns.by, _PART)
 
 
