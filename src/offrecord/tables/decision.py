@@ -112,6 +112,11 @@ class Rule:
         assert self.policy is not None
         return self.policy.reach
 
+    @property
+    def looks(self) -> bool:
+        """Its rules look at values of other records in chains with a private one."""
+        return self.policy is not None and not self.policy.is_local
+
     def _redacted(self, table: Table) -> Mask:
         """(n,) which rows leave empty by the rules and the coins."""
         if self.policy is None:
@@ -166,10 +171,8 @@ class Rule:
     def _must_know(self, part: Part) -> Mask:
         # An error about a record that is redacted whatever its value would leak something about it;
         # stopping rules look at the values of other records too.
-        free = ~(part.always | part.waits)
-        if self.policy is None or self.policy.is_local:
-            return free
-        return np.asarray(free | part.table.chains.spread(part.table.touched))
+        looked_at = part.table.chains.spread(part.table.touched) & self.looks
+        return np.asarray(~(part.always | part.waits) | looked_at)
 
     def _grown(self, table: Table, leaves: Mask) -> dict[str, Any]:
         """What is counted of a table that grows."""

@@ -137,24 +137,15 @@ def closed(mask: NDArray[Any], chains: Chains) -> NDArray[Any]:
 
 def growing_settings(promise: Promise, protect: str) -> set[Setting]:
     """All settings that may come to occur while a table grows."""
-    kinds: tuple[SettingKind, ...] = ("record", "first")
-    if protect == "run":
-        kinds += ("run",)
+    runs: tuple[SettingKind, ...] = ("run",) if protect == "run" else ()
+    kinds: tuple[SettingKind, ...] = ("record", "first", *runs)
     count = 1 if promise.places is None else promise.places.count
     return {Setting(kind, place) for kind in kinds for place in range(count)}
 
 
 def holding_of(policy: TablePolicy, order: int, until: int, lag: int | None) -> Holding:
-    """What waits under some rules.
-
-    Args:
-        policy: the rules, for every setting that may come to occur.
-        order: how many records the next one depends on.
-        until: the newest order value.
-        lag: how many steps a record waits; None for as many as the rules need.
-
-    Raises:
-        InputError: where the rules reach further than the lag.
+    """What waits under rules for every setting that may come to occur; InputError where they reach
+    further than the lag. lag: how many steps a record waits; None for as many as the rules need.
     """
     # A walk may depend on the context at its deadline; a local rule looks at no other record.
     walks = [rule.reach + order for rule in policy.sides if not isinstance(rule, LocalRule)]
@@ -238,7 +229,7 @@ def _held(entry: Mapping[str, str], dataset: str) -> Holding:
         ) from None
 
 
-def _spans(runs: Runs, some: Mask | None = None) -> set[tuple[int, ...]]:
+def _spans(runs: Runs, some: Mask | slice = slice(None)) -> set[tuple[int, ...]]:
     """Chain, first and last place of runs, or of some of them."""
     columns = np.stack((runs.chain, runs.first, runs.last), axis=1)
-    return set(map(tuple, (columns if some is None else columns[some]).tolist()))
+    return set(map(tuple, columns[some].tolist()))

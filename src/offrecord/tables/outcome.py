@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from offrecord.tables.checks.ledger import (
     refuse_another,
     standing,
 )
-from offrecord.tables.choosing import RULES, compared
+from offrecord.tables.choosing import compared
 from offrecord.tables.decision import Decision
 from offrecord.tables.growing import KNOWN, SETTLED
 from offrecord.tables.plan import Plan
@@ -66,17 +65,10 @@ class Outcome:
 
     def enter(self, more: Iterable[str] = (), before: Entered | None = None) -> Entered | None:
         """Enter the release, and what leaves, into the ledger before anyone sees it, and warn of
-        what a person should know.
+        what a person should know: how it stands there; None after a dry run, which is no release.
 
-        Args:
-            more: warnings besides its own.
-            before: how it stood there when it was entered earlier: what was said is not said again.
-
-        Returns:
-            How it stands there; None after a dry run, which is no release.
-
-        Raises:
-            InputError: for a second, different release; then nothing is warned of.
+        more: warnings besides its own. before: how it stood there when it was entered earlier: what
+        was said is not said again. InputError for a second, different release, without a warning.
         """
         given = self.plan.given
         if not given.options.dry_run:
@@ -145,9 +137,8 @@ class Outcome:
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
-        new = () if entered is None else entered.warnings
-        seconds = round(time.monotonic() - self.plan.started, 3)
-        return Summary.of(self.plan, self.decision, (*self.warnings, *new), seconds)
+        warnings = self.warnings if entered is None else self.warnings + entered.warnings
+        return Summary.of(self.plan, self.decision, warnings, self.plan.seconds)
 
 
 # ---- the parts of a certificate
@@ -233,7 +224,7 @@ def _positions(plan: Plan) -> form.Positions | None:
 
 def _choice(plan: Plan) -> form.Choice | None:
     chosen = plan.forecast
-    if chosen.kind != RULES or chosen.policy is None:
+    if chosen.policy is None:
         return None
     return form.Choice(
         acting=chosen.policy.mechanism,

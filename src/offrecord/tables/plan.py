@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 from offrecord.models.base import Label
@@ -70,11 +71,8 @@ class Plan:
         labels: tuple[Label, ...],
         started: float,
     ) -> Plan:
-        """The plan for a final table. before: the release that its survey compared it with.
-
-        Raises:
-            InputError: where the table speaks against its model, or was released differently
-                before.
+        """The plan for a final table; InputError where it speaks against its model, or was released
+        differently before. before: the release that its survey compared it with.
         """
         if chosen.kind != RULES:
             model = None
@@ -87,6 +85,11 @@ class Plan:
         plan = cls(given, model, chosen, survey, dropped, holding, before, seen, identity, labels)
         accepted, warnings = findings_before(plan)
         return replace(plan, accepted=accepted, warnings=warnings, started=started)
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it was started."""
+        return round(time.monotonic() - self.started, 3)
 
     @property
     def records(self) -> int:

@@ -77,29 +77,29 @@ def _looked_up(table: NDArray[Any], codes: Codes, redacted: Mask) -> NDArray[Any
 
 
 def emptied(frame: pl.DataFrame, columns: Sequence[str], redacted: Mask) -> pl.DataFrame:
-    """Columns without their cells in redacted rows.
-
-    What they held still lies under the nulls: see `without_hidden`.
-    """
+    """Columns without their cells in redacted rows: these still lie under the nulls."""
     kept = pl.Series(~redacted)
     return frame.with_columns(pl.when(kept).then(pl.col(name)).alias(name) for name in columns)
 
 
 def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Kept columns by way of Parquet, which stores nothing under a null as Arrow does."""
+    """A table with nothing under the nulls of kept columns."""
     if not columns:
         return frame
+    return frame.with_columns(map(_constant_nulls, _stored(frame.select(columns))))
+
+
+def _stored(frame: pl.DataFrame) -> pl.DataFrame:
+    # Arrow keeps what lies under a null, nested cells too; Parquet does not store it.
     buffer = io.BytesIO()
-    frame.select(columns).write_parquet(buffer, compression="uncompressed")
+    frame.write_parquet(buffer, compression="uncompressed")
     buffer.seek(0)
-    return frame.with_columns(_constant_nulls(series) for series in pl.read_parquet(buffer))
+    return pl.read_parquet(buffer)
 
 
 def _constant_nulls(series: pl.Series) -> pl.Series:
-    """A column with the same bytes under every null; as it is if it is nested.
-
-    What reading leaves there depends on how many rows were read at once.
-    """
+    """A column with the same bytes under every null; as it is if it is nested."""
+    # What reading leaves there depends on how many rows were read at once.
     if not series.null_count() or series.dtype.is_nested() or series.dtype == pl.Null:
         return series
     there = series.is_not_null()

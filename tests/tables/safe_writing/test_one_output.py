@@ -15,7 +15,7 @@ def written(folder, content, *, force):
     path = folder / "out.csv"
     out = writing.Output(path, "csv", folder / "out.csv.certificate.json", force)
     out.write(
-        lambda file: file.write_bytes(content),
+        lambda file, kind, packing: file.write_bytes(content),
         lambda digest: json.dumps({"sha256": digest}).encode(),
     )
 

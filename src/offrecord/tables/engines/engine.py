@@ -24,7 +24,7 @@ from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns
 from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
-from offrecord.tables.decision import Decision, Rule
+from offrecord.tables.decision import Decision
 from offrecord.tables.given import Given
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.outcome import Outcome
@@ -158,19 +158,29 @@ def _survey(engine: Engine, surveyor: Surveyor) -> tuple[Survey, Dropped, pl.Ser
     """As `_Seen`, of a whole table; InputError if nothing is left of it, and for opt-outs that
     name nothing.
     """
-    columns, optouts = engine.given.columns, engine.reading.optouts
-    found = np.zeros(0 if optouts is None else optouts.count, dtype=bool)
     survey, dropped, cells = None, Dropped(), None
+    found: list[Integers] = []
     # Merging rare values counts them, which engines of one part alone offer.
     for part in engine.each("reading", partial(_seen, surveyor, engine.is_whole)):
-        found[part.found] = True
-        survey, dropped = _both(survey, part.survey, columns), dropped + part.dropped
+        found.append(part.found)
+        survey = _both(survey, part.survey, engine.given.columns)
+        dropped += part.dropped
         cells = part.cells if engine.is_whole else _distinct(cells, part.cells)
-    if optouts is not None:
-        optouts.check_found(found, stepped=engine.given.step is not None)
+    _check_found(engine, found)
     if survey is None:
         raise nothing_left() if dropped.chains else InputError("the table has no rows")
     return survey, dropped, cells
+
+
+def _check_found(engine: Engine, found: Sequence[Integers]) -> None:
+    """InputError for rows of a private list that name nothing in any part."""
+    optouts = engine.reading.optouts
+    if optouts is None:
+        return
+    named = np.zeros(optouts.count, dtype=bool)
+    for rows in found:
+        named[rows] = True
+    optouts.check_found(named, stepped=engine.given.step is not None)
 
 
 def _both(one: Survey | None, other: Survey | None, columns: Columns) -> Survey | None:
@@ -182,15 +192,17 @@ def _both(one: Survey | None, other: Survey | None, columns: Columns) -> Survey 
 def _distinct(one: pl.Series | None, other: pl.Series | None) -> pl.Series | None:
     """The different ones among the cells of two parts; InputError for too many."""
     there = [cells for cells in (one, other) if cells is not None]
-    if not there:
-        return None
-    found = pl.concat(there).unique(maintain_order=True)
-    if len(found) > _MOST_VALUES:
-        raise InputError(
-            f"value column {found.name!r} has more than {_MOST_VALUES:,} different values; cut"
-            " numbers with --bins"
-        )
+    found = pl.concat(there).unique(maintain_order=True) if there else None
+    if found is not None and len(found) > _MOST_VALUES:
+        raise _too_many(found.name)
     return found
+
+
+def _too_many(name: str) -> InputError:
+    return InputError(
+        f"value column {name!r} has more than {_MOST_VALUES:,} different values; cut numbers with"
+        " --bins"
+    )
 
 
 # ---- a plan and its way through the table
@@ -224,15 +236,8 @@ class Passage(Generic[_EngineT]):
 
     @classmethod
     def planned(cls, engine: _EngineT, model: Model | None, started: float) -> Passage[_EngineT]:
-        """The plan for a table, from a survey of all positions.
-
-        Args:
-            engine: the table.
-            model: the model, if one is given or was learned.
-            started: when, by a clock that never goes back.
-
-        Raises:
-            InputError: for wrong rows, and where nothing may be released.
+        """The plan for a table, from a survey of all positions; InputError for wrong rows, and
+        where nothing may be released. started: when, by a clock that never goes back.
         """
         given, surveyor = engine.given, surveyor_of(engine.given, model)
         survey, dropped, cells = _survey(engine, surveyor)
@@ -249,9 +254,9 @@ class Passage(Generic[_EngineT]):
 
     def work(self, finish: Finish | None = None) -> Callable[[Table], Decided | None]:
         """What decides a part, or in a dry run expects; None if nothing is left of it."""
-        dry_run = self.plan.given.options.dry_run
+        rule, is_dry = self.plan.rule, self.plan.given.options.dry_run
         surveyor = None if self.engine.is_whole else self.surveyor
-        return partial(_decided, self.plan.rule, surveyor, dry_run, finish)
+        return partial(_decided, rule.expect if is_dry else rule.decide, surveyor, finish)
 
     def parts(self, finish: Finish | None = None) -> Iterator[Decided]:
         """What is decided of each part, or in a dry run expected; InputError if they are not those
@@ -289,11 +294,14 @@ def _labelled(
 
 
 def _decided(
-    rule: Rule, surveyor: Surveyor | None, dry_run: bool, finish: Finish | None, table: Table
+    decide: Callable[[Table], Decision],
+    surveyor: Surveyor | None,
+    finish: Finish | None,
+    table: Table,
 ) -> Decided | None:
     if table.is_empty:
         return None
-    decision = rule.expect(table) if dry_run else rule.decide(table)
+    decision = decide(table)
     survey = None if surveyor is None else surveyor.survey(table)
     return Decided(survey, decision if finish is None else finish(decision))
 

@@ -96,7 +96,7 @@ def _digests(spark: SparkSession, path: str) -> dict[str, str]:
     """The SHA-256 of each file in a folder, by name."""
     table = spark.read.format("binaryFile").load(path)
     rows = table.selectExpr("path", "sha2(content, 256) as digest").collect()
-    return {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(rows)}
+    return {Path(row.path).name: row.digest for row in sorted(rows)}
 
 
 @takes(SparkOptions)
