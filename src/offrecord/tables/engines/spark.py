@@ -156,8 +156,7 @@ def _check_types(df: DataFrame, given: Given) -> None:
 
 
 def _type(df: DataFrame, name: str) -> str:
-    kind: str = df.schema[name].dataType.simpleString()
-    return kind
+    return str(df.schema[name].dataType.simpleString())
 
 
 def _quoted(name: str) -> str:
@@ -198,10 +197,7 @@ class _Spark(Engine):
         yield from answers
 
     def through(
-        self,
-        work: Callable[[Table], Any],
-        schema: Any,
-        decided: _Prints | None = None,
+        self, work: Callable[[Table], Any], schema: Any, decided: _Prints | None = None
     ) -> DataFrame:
         """What tasks make of their parts, evaluated when it is used: answers, or where it is known
         which parts were decided, the rows that leave of them.
