@@ -39,10 +39,8 @@ class Outcome:
 
     @classmethod
     def of(cls, plan: Plan, decision: Decision) -> Outcome:
-        """Judge what was decided of a whole table, by values that are released anyway.
-
-        Raises:
-            InputError: where a check refuses the release.
+        """Judge what was decided of a whole table, by values that are released anyway; InputError
+        where a check refuses the release.
         """
         accepted, warnings = findings_after(plan, decision.observations)
         accepted = plan.accepted + accepted

@@ -112,18 +112,10 @@ class Plan:
         if policy is None or self.model is None:
             return Rule(None, protect)
         promise = self.model.promise
-        return Rule(
-            policy,
-            protect,
-            promise.order,
-            promise.places,
-            # one kernel for all places needs no counts by place
-            promise.places if promise.mean.rows.shape[1] > 1 else None,
-            promise.k,
-            self.holding,
-            self.before,
-            self.seen,
-        )
+        # one kernel for all places needs no counts by place
+        kernels = promise.places if promise.mean.rows.shape[1] > 1 else None
+        rule = Rule(policy, protect, promise.order, promise.places, kernels, promise.k)
+        return replace(rule, holding=self.holding, before=self.before, seen=self.seen)
 
 
 def _holding(
