@@ -8,7 +8,7 @@ the last one does (docs/proofs/several-runs.md).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,15 +119,11 @@ def _has_value_between(chains: Chains, chain: Integers, first: Integers, last: I
 def open_ended(chains: Chains) -> Chains:
     """Chains that go on: each with a missing record more, so that no record is its chain's last."""
     ends = chains.starts[1:]
-    added = chains.order[ends - 1]
+    starts = chains.starts + np.arange(len(chains.starts))
+    codes = np.insert(chains.codes, ends, np.int8(MISSING))
+    order = np.insert(chains.order, ends, chains.order[ends - 1])
     steps = np.insert(chains.places, ends, chains.places[ends - 1] + 1)
-    return Chains(
-        chains.starts + np.arange(len(chains.starts)),
-        np.insert(chains.codes, ends, np.int8(MISSING)),
-        np.insert(chains.order, ends, added),
-        chains.timed,
-        steps,
-    )
+    return Chains(starts, codes, order, chains.timed, steps)
 
 
 def closed(mask: NDArray[Any], chains: Chains) -> NDArray[Any]:
@@ -188,29 +184,23 @@ class Before:
         held = _spans(runs_of(arranged.chains, known, protect))
         return len(_spans(runs, near) - held)
 
-    def differences(self, identity: Mapping[str, str], private: str, reached: int) -> list[str]:
+    def differences(self, identity: Mapping[str, str], private: str, reached: int) -> Iterator[str]:
         """Why a release does not continue it, as far as that is known before it is decided.
 
         private: the digest of those of its private records that were known before.
         """
-        entry = self.entry
-        found = [
-            f"it has another {name} than the releases before"
-            for name in _SAME
-            if identity[name] != entry.get(name)
-        ]
+        for name in _SAME:
+            if identity[name] != self.entry.get(name):
+                yield f"it has another {name} than the releases before"
         if json.loads(identity[GROWING])["until"] < self.holding.until:
-            found.append("the table ends before the one that was released last")
-        if private != entry.get(KNOWN):
-            found.append(
+            yield "the table ends before the one that was released last"
+        if private != self.entry.get(KNOWN):
+            yield (
                 "records of which it was known whether they are private have become so since, or"
                 " are so no more, or have gone"
             )
         if reached:
-            found.append(
-                "private records reach back to some that have left: the lag before was too short"
-            )
-        return found
+            yield "private records reach back to some that have left: the lag before was too short"
 
 
 def _held(entry: Mapping[str, str], dataset: str) -> Holding:

@@ -52,7 +52,7 @@ def load(given: Given, promise: Promise) -> tuple[TablePolicy, dict[str, Any]] |
 def _file(given: Given, promise: Promise) -> Path:
     """Where the rules of a release are kept."""
     options = given.options
-    # What design depends on, but for the settings: more of them may occur in a table that grows.
+    # All that rules are designed by: under other options they are not those of the release before.
     said = [
         options.dataset,
         options.value,

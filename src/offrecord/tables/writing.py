@@ -125,18 +125,12 @@ class Output:
 
     @classmethod
     def checked(
-        cls,
-        path: str | Path,
-        kind: str | None,
-        certificate: str | Path | None,
-        key_file: Path,
-        *,
-        force: bool,
+        cls, path: str | Path, kind: str | None, proof: str | Path | None, key: Path, *, force: bool
     ) -> Output:
         """InputError for what must not be written. kind: None for that of the name's ending."""
         path = Path(path)
         kind = written_format(path, kind)
-        return cls(path, kind, check_outputs(path, certificate, key_file, force=force), force)
+        return cls(path, kind, check_outputs(path, proof, key, force=force), force)
 
     def write(self, write: Callable[[Path, str, str | None], None], enter: Enter) -> None:
         """Write a release and its certificate, both or none. write: see `write_frame`."""

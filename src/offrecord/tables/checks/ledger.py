@@ -161,9 +161,8 @@ def _check_continued(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> N
     if before is None or before.entry != last.entry:
         raise InputError(f"data set {dataset!r} was released meanwhile; start again")
     known = digest_text(survey.known_digest, survey.known)
-    differences = before.differences(identity, known, survey.reached)
-    if differences:
-        raise not_continued(plan.given, differences[0])
+    for difference in before.differences(identity, known, survey.reached):
+        raise not_continued(plan.given, difference)
 
 
 def not_continued(given: Given, difference: str) -> InputError:

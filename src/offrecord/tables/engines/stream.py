@@ -178,7 +178,7 @@ class _Stream(Engine):
     def _parts(self) -> Iterator[pl.DataFrame]:
         columns = self.given.columns
         text = [columns.value, *(() if columns.keep_all else columns.keep)]
-        # A quarter: of what is read at once, little is held back with the last chain.
+        # A quarter of a part: what is read beyond its end waits in memory.
         frames = self.source.batches(self.given.read_columns, max(_PART // 4, 1), text=text)
         return whole_chains(frames, columns.by, _PART)
 
