@@ -26,7 +26,8 @@ _CHOICES = (
     " utf-8 utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be latin-1 cp1252"
 )
 _VALUE = rf"'[^']*'|-?\d+(?:\.\d+)?(?:,-?\d+(?:\.\d+)?)*[a-z]*|{_CHOICES.replace(' ', '|')}"
-_OPTION = re.compile(rf"(?<![^\s(])--([a-z][a-z-]*)(?: (\w+=\w+|{_VALUE})(?![\w-]))?")
+# what stands in backquotes is typed into a shell, as it is
+_OPTION = re.compile(rf"`[^`]*`|(?<![^\s(])--([a-z][a-z-]*)(?: (\w+=\w+|{_VALUE})(?![\w-]))?")
 #: What has no argument of its own name in Python.
 _OTHERWISE = {
     "leave --stream out": "use redact instead of redact_file",
@@ -63,6 +64,8 @@ def in_python(text: str) -> str:
 
 
 def _argument(option: re.Match[str]) -> str:
+    if option[1] is None:
+        return option[0]
     name, value = option[1].replace("-", "_"), option[2]
     if value is None:
         return f"{name}=True" if name in SWITCHES else "limits" if name == "limit" else name

@@ -39,11 +39,22 @@ def test_the_page_says_what_the_release_is(made):
     share = release.frame["v"].is_not_null().sum() / records
     assert f"{share:.2%} of {records} records left" in page
     assert release.summary.mechanism in page
-    assert "e^1 = 2.71828 times likelier" in page
+    assert "no output gives odds of more than 2.718 to 1 between two values" in page
+    assert "e^" not in page
     for name in ("left", "promise", "inferred", "rule", "budgets", "checked", "verify"):
         assert f'<section id="{name}"' in page
     assert f"offrecord verify {path.name}.certificate.json {path.name}" in page
     assert found.to_dict()["released"] == pytest.approx(share)
+
+
+def test_windows_are_not_shown_better_than_those_that_act(table, tmp_path):
+    """Few draws show fewer of the chains that windows are to protect from."""
+    release, path = released(tmp_path, table, mechanism="window")
+    found = report(release, path)
+    shares = [point.utility for point in found.points]
+    assert shares == sorted(shares, reverse=False)
+    (here,) = [point.utility for point in found.points if point.epsilon == 1]
+    assert here == release.summary.window
 
 
 def test_the_page_is_small_alone_and_without_scripts(made):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from contextlib import chdir
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def refusal(capsys, *more, **how):
 
 def changes(said):
     """What the message says would help: lists of words for fit, and for redact."""
-    for change in re.findall(r"(?:What would help: |, or )(.+?) \(about", said):
+    for change in re.findall(r"(?:What would help: |, or )(.+?) \((?:about|at most)", said):
         words, _, rest = change.removeprefix("a model fitted with ").partition(", and ")
         if "times as many" not in change:
             fitted = words != change and change.startswith("a model")
@@ -138,7 +139,7 @@ def test_where_values_are_rare_fewer_of_them_help(capsys):
     write(table, reference=reference)
     fit(capsys, "--chain-order", "2")
     said = refusal(capsys, "--epsilon", "4")
-    assert "a model fitted with --merge 2" in said
+    assert re.search(r"a model fitted with --merge 2 \(at most \d+% would leave\)", said)
     follow(capsys, said, "--epsilon", "4", least=0.4)
 
 
@@ -223,6 +224,13 @@ def test_chains_that_depend_on_each_other(capsys):
     said = refusal(capsys, "--epsilon", "0.02")
     assert "neighbouring ones depend on them" in said
     follow(capsys, said)
+    fit(capsys)
+    code, out, said = redact(capsys, "--report", "r.html", "--json", data="twins")
+    assert code == 0
+    assert "the ids leak values, or neighbouring chains depend on each other: " in said
+    assert "The ids leak values, or neighbouring" in Path("r.html").read_text(encoding="utf-8")
+    listed = json.loads(out)["warnings"]
+    assert len([one for one in listed if "random ones; if neighbours belong together" in one]) == 1
 
 
 def test_a_growing_table_at_no_budget(capsys):
@@ -257,6 +265,9 @@ def test_no_model_no_private_record_and_nothing_but_private_ones(capsys):
     assert redact(capsys)[0] == 0
     said = refusal(capsys, "--epsilon", "2")
     assert "add --accept another-release" in said
+    (command,) = re.findall("take it back: `offrecord (.+?)`", said)
+    assert run(capsys, *shlex.split(command))[0] == 0
+    assert redact(capsys)[0] == 0
     assert redact(capsys, "--epsilon", "2", "--accept", "another-release")[0] == 0
     pl.DataFrame({"who": [], "step": []}, schema={"who": pl.Int64, "step": pl.Int64}).write_csv(
         "private.csv"

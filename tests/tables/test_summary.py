@@ -91,7 +91,7 @@ def test_chains_that_are_private_as_a_whole(redact):
     said = lines(summary)
     assert list(said) == ["released", "protected", "promise", "time"]
     assert said["released"] == "94.94% of 316 records"
-    assert said["protected"].endswith("1 chain left out as a whole, 16 rows")
+    assert said["protected"] == "16 private records in 1 chain, which is left out as a whole"
     assert (summary.leakage, summary.gain) == (0, None)
 
 

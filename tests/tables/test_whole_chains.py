@@ -28,6 +28,14 @@ def test_people_with_a_lasting_trait_are_left_out_at_once(tmp_path):
     assert set(release.frame["who"]) == set(range(120)) - {3, 50, 119}
     assert release.certificate["kind"] == "whole chains"
     assert release.summary.released == release.summary.expected == 117 / 120
+    protected = "3 private records in 3 chains, which are left out as a whole"
+    assert f"protected  {protected}\n" in release.summary.figures()
+    assert not any("key" in one or "coin" in one for one in release.certificate["assumptions"])
+    page = off.report(release, tmp_path / "out.csv").html
+    assert f"{protected}." in page
+    assert "no record is private" not in page
+    assert "offrecord verify" in page
+    assert "offrecord attack" not in page  # which has nothing to infer from
 
 
 def test_shares_count_chains_that_are_left_out(tmp_path):

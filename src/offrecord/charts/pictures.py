@@ -21,6 +21,7 @@ from offrecord.charts.look import (
     scaled,
 )
 from offrecord.models.base import Floats
+from offrecord.text import many, odds
 
 _CHANCE = "Probability of being redacted"
 _RECORDS: Spec = {
@@ -257,8 +258,9 @@ def leakage_chart(leakages: Floats, epsilon: float) -> Chart:
     layers = [layer("rect", rows, channels, opacity=0.85), *level("x", epsilon, f"ε = {epsilon:g}")]
     median, high = np.quantile(leakages, (0.5, 0.99), method="higher").tolist()
     words = (
-        f"Of {len(leakages):,} chains {int((leakages > epsilon).sum()):,} exceed ε = {epsilon:g};"
-        f" half of them leak at most {median:.3g}, 99 % at most {high:.3g}."
+        f"In {int((leakages > epsilon).sum()):,} of {many(len(leakages), 'plausible chain')} drawn"
+        f" for this picture the odds exceed {odds(epsilon)} to 1, which is promised. They are at"
+        f" most {odds(median)} to 1 in half of these chains, and at most {odds(high)} to 1 in 99 %."
     )
     along = "Leakage of the release (log of odds)"
     spec = layered(layers, x=along, y="Plausible chains", height=220)

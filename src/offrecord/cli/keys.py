@@ -13,12 +13,12 @@ import offrecord as off
 from offrecord.cli.parameters import number, numbered, offering
 from offrecord.cli.printing import Json, show, warned
 from offrecord.errors import InputError
+from offrecord.tables.options import NEVER_PUBLISHED
 from offrecord.text import aligned, many, plain
 
 if TYPE_CHECKING:
     from offrecord.release.ledger import Ledger
 
-WORDS = "never published"  #: what a person must say of a release that is to be forgotten
 _DIGEST, _DIGITS = re.compile("[0-9a-f]{32,}"), 12  # of which a person sees so many digits
 
 
@@ -43,7 +43,7 @@ def ledger(
         ),
     ] = None,
     because: Annotated[
-        str | None, Option(help=f'Forget needs these words: "{WORDS}".', metavar="WORDS")
+        str | None, Option(help=f'Forget needs these words: "{NEVER_PUBLISHED}".', metavar="WORDS")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -135,10 +135,11 @@ def _forgotten(book: Ledger, name: str, release: str | None, because: str | None
     _check_known(book, name)
     count = len(book.releases.get(name, []))
     which = _which(release, count, name)
-    if because != WORDS:
+    if because != NEVER_PUBLISHED:
         raise InputError(
             "a release that was published and is forgotten lets a second, different one out, and"
-            f' together they may leak more than ε: if nobody has ever seen it, --because "{WORDS}"'
+            f" together they may leak more than ε: if nobody has ever seen it, --because"
+            f' "{NEVER_PUBLISHED}"'
         )
     book.forget(name, which)
     left = count - len(which)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from offrecord.models.base import Label
-from offrecord.models.evidence import Verdict
+from offrecord.models.evidence import Verdict, lone_counts
 from offrecord.models.posterior import BORROWER, LENDER
 from offrecord.text import aligned, many, plain
 
@@ -55,8 +55,7 @@ def publishes(fit: Fit) -> str:
     """What the model file gives away, in a line."""
     origin = fit.model.origin
     table = "" if origin is None or origin.table is None else f" of {origin.table}"
-    lone = 0 if origin is None else origin.lone_cells
-    alone = f"; in {many(lone, 'cell')} all records are of one chain" if lone else ""
+    alone = "" if origin is None else lone_counts(origin.lone_cells)
     return f"This model publishes the exact counts of {many(fit.records, 'record')}{table}{alone}."
 
 

@@ -76,15 +76,15 @@ def sensitivities(verdicts: Sequence[Verdict]) -> list[str]:
     """What other assumptions would widen windows by, where that is much, at the worst ε."""
     said = []
     for name, what in (
-        ("order_ratio", "with the order that AIC prefers"),
-        ("time_ratio", "for one more block of time like those seen"),
+        ("order_ratio", "if records depend on as many before them as AIC prefers"),
+        ("time_ratio", "if the next weeks, months or years differ as much as those seen"),
     ):
         ratios = [(getattr(one, name) or 0.0, one.epsilon) for one in verdicts]
         ratio, epsilon = max(ratios, default=(0.0, 0.0))
         if ratio > _SENSITIVE:
             said.append(
-                f"windows {what} take {ratio:,.1f} times as many records as those that act (at"
-                f" ε = {epsilon:g}): memory or drift beyond the model"
+                f"{what}, windows would have to be {ratio:,.1f} times as long to keep the"
+                f" promise (at ε = {epsilon:g}), and the model does not allow for that"
             )
     return said
 
@@ -116,9 +116,28 @@ class Dependence(Section):
             f" {self.counted:.3g} to 1; at random {self.by_chance:.3g})"
         ).replace("%", " %")
 
+    @property
+    def warning(self) -> str:
+        """What a person should know, and do."""
+        return (
+            f"the ids leak values, or neighbouring chains depend on each other: {self.words};"
+            f" {REMEDY}"
+        )
+
 
 #: What helps where neighbouring chains depend on each other.
 REMEDY = (
     "if ids follow the values, replace them by random ones; if neighbours belong together, as in a"
     " household, make each group one chain (docs/fitting.md shows how)"
 )
+
+
+def lone_counts(count: int) -> str:
+    """What is said of published counts that one chain alone gives; "" for none."""
+    if count == 0:
+        return ""
+    which = "1 of the counts comes" if count == 1 else f"{count:,} of the counts come"
+    return (
+        f"; {which} from a single chain and shows what that chain did: if it is about a person who"
+        " may be known, learn fewer values (--merge) or from more chains"
+    )

@@ -388,10 +388,13 @@ ASSUMPTIONS = (
     "Which records are private, which are missing, how long chains are, and the order values do not"
     " depend on the values.",
     "The attacker knows none of the redacted values otherwise.",
+)
+MODEL_HOLDS = "The records of a chain follow one of the chains that the promise is about."
+#: What rules and their coins rest on; where whole chains go there is neither.
+ACTING = (
     "The key stays secret; each record's coin is its own.",
     "Each private run is protected by itself, not several of them jointly.",
 )
-MODEL_HOLDS = "The records of a chain follow one of the chains that the promise is about."
 ALONE = "No other release of these records, or of records that depend on them, exists."
 GROWN = (
     "No other release of these records, or of records that depend on them, exists, except earlier"
@@ -403,8 +406,9 @@ KEPT = "The columns kept beside the value carry nothing about it."
 
 def assumptions(kind: str, *, growing: bool, kept: bool) -> Texts:
     """What the promise rests on. kept: columns leave beside the value."""
-    model = (MODEL_HOLDS,) if kind == "rules" else ()
-    return (*model, *ASSUMPTIONS, GROWN if growing else ALONE, *((KEPT,) if kept else ()))
+    model, acting = ((MODEL_HOLDS,), ACTING) if kind == "rules" else ((), ())
+    alone = GROWN if growing else ALONE
+    return (*model, *ASSUMPTIONS, *acting, alone, *((KEPT,) if kept else ()))
 
 
 def software_versions() -> dict[str, str]:

@@ -120,9 +120,12 @@ def _rule_words(pair: Pair, mean: Members, place: int) -> str:
     for rule, direction, where in zip(pair, SIDES, ("before", "after"), strict=True):
         if rule is not None:
             expected = float(rule.expected_redactions(mean, place, direction)[0])
-            reach = many(rule.reach, "record")
-            said.append(f"{where} it {expected:,.3g} are expected to go, at most {reach}")
-    return f"Besides the private record, {'; '.join(said)}." if said else "Nothing else goes."
+            said.append(
+                f"{expected:,.3g} of the records {where} it (never more than {rule.reach:,})"
+            )
+    if not said:
+        return "Nothing else is redacted."
+    return f"Besides the private record, on average {' and '.join(said)} are redacted."
 
 
 # ---- the model
@@ -213,20 +216,33 @@ class Point(NamedTuple):
 
 
 def windows_over_budgets(
-    policy: TablePolicy, promise: Promise, geometry: Geometry, records: int
+    policy: TablePolicy,
+    promise: Promise,
+    geometry: Geometry,
+    records: int,
+    known: float | None = None,
 ) -> list[Point]:
-    """What windows would release of this table with other budgets, estimated from a few hundred
-    plausible chains; empty where that would take long.
+    """What windows would release of this table with other budgets, estimated from a few plausible
+    chains; empty where that would take long. known: what is known of windows at the policy's ε.
     """
     if policy.epsilon == 0 or len(policy.rules) > _MOST_SETTINGS:
         return []
     members, points = drawn(promise), []
-    for epsilon in (factor * policy.epsilon for factor in _FACTORS):
+    for factor in _FACTORS:
+        epsilon = factor * policy.epsilon
         windows = _windows(policy, promise, members, epsilon)
         if windows is not None:
-            released = expected_released(geometry, windows, promise.mean)
-            points.append(Point(epsilon, "window", released / max(records, 1)))
+            share = expected_released(geometry, windows, promise.mean) / max(records, 1)
+            points.append(Point(epsilon, "window", _beside(share, known, factor)))
     return points
+
+
+def _beside(share: float, known: float | None, factor: float) -> float:
+    # Windows that act also allow for chains that few draws do not show: for as much protection, or
+    # more, an estimate must not look better than they do.
+    if known is None or factor == 1:
+        return share if known is None else known
+    return min(share, known) if factor < 1 else max(share, known)
 
 
 def _windows(

@@ -173,7 +173,10 @@ def report(
 
         path, name = Path(made), None if table is None else table.name
         verdict = verify(path, table, private_list=private_list)
-        return Report(Certificate.load(path), path.name, name, verdict=verdict)
+        proof = Certificate.load(path)
+        depends = None if proof.origin is None else proof.origin.dependence
+        warnings = () if depends is None else (depends.warning,)
+        return Report(proof, path.name, name, verdict=verdict, warnings=warnings)
     if not hasattr(made, "outcome"):
         kind = type(made).__name__
         raise InputError(f"report takes a release or the path of a certificate, got {kind}")
@@ -207,4 +210,5 @@ def _points(plan: Any) -> list[Point]:
     if policy is None or plan.model is None or survey.private == 0:
         return []
     # by positions and model alone: nothing that the certificate does not give away already
-    return windows_over_budgets(policy, plan.model.promise, survey.geometry, plan.records)
+    promise, known = plan.model.promise, plan.forecast.window
+    return windows_over_budgets(policy, promise, survey.geometry, plan.records, known)

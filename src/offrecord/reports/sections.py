@@ -17,20 +17,22 @@ from offrecord.reports.pictures import (
     SIDES,
     belief_picture,
     curve_picture,
+    drawn,
     influence_picture,
     leakage_picture,
     rule_picture,
     shown_setting,
 )
 from offrecord.tables.meaning import erased
+from offrecord.tables.summary import left_out
 from offrecord.text import many, odds, share_text
 
 if TYPE_CHECKING:
     from offrecord.reports.report import Report
 
 MECHANISMS = {
-    "owner": "walks that see all values and start to release at a random distance from each private"
-    " run",
+    "owner": "on each side of a private run everything is redacted up to a random distance, which"
+    " the values there make longer or shorter",
     "best-local": "a coin for each record, weighted by its value and its distance from private"
     " records",
     "window": "windows: everything near a private record, whatever it is",
@@ -42,11 +44,11 @@ MECHANISMS = {
 _KINDS = {
     "local": "Each record near a private one has a coin of its own. Its value and its distance"
     " decide how the coin is weighted. Records in L always go, in M at times, in S never.",
-    "stopping": "On each side a walk leads away from the private record. It looks at the values it"
-    " meets and stops at a random place: what lies before the stop goes, everything from it on"
-    " leaves. The line says how likely a record goes; a bar, how likely releasing starts there.",
-    "other": "Rules of the mechanism's own kind decide how many records go on each side. The line"
-    " says how likely a record goes; a bar, how likely releasing starts there.",
+    "stopping": "On each side everything is redacted up to a random distance, and everything beyond"
+    " it is released. The values near the private record decide which distances are likely. The"
+    " line says how likely a record is redacted; a bar, how likely releasing starts there.",
+    "other": "Rules of the mechanism's own kind decide how many records are redacted on each side."
+    " The line says how likely a record is redacted; a bar, how likely releasing starts there.",
 }
 _MOST_PROBLEMS, _MOST_SETTINGS = 10, 12  # that are listed: a table may have thousands
 
@@ -68,15 +70,24 @@ def lead(report: Report) -> str:
     counts, summary = report.certificate.counts, report.summary
     little = "" if summary is None or not summary.advice else f"Little is left: {summary.advice}. "
     table = many(counts.rows, "row")
+    left = f"{share_text(report.released)} of the records left."
+    if not counts.private and not counts.dropped_chains:
+        return f"{little}In this table of {table} no record is private."
     if not counts.private:
-        out = many(counts.dropped_chains, "chain")
-        gone = f"; {out} with private records went as a whole" if counts.dropped_chains else ""
-        return f"{little}In this table of {table} no record is private{gone}."
+        return f"{little}{_sentence(_left_out(report))} This leaves a table of {table}. {left}"
+    out = f" {_sentence(_left_out(report))}" if counts.dropped_chains else ""
     return (
         f"{little}{many(counts.private, 'private record')} of a table of {table} stay off the"
-        " record, and with them what would give them away."
-        f" {share_text(report.released)} of the records left."
+        f" record, and with them what would give them away.{out} {left}"
     )
+
+
+def _left_out(report: Report) -> str:
+    # A certificate counts chains alone.
+    summary, chains = report.summary, report.certificate.counts.dropped_chains
+    if summary is not None:
+        return left_out(summary.dropped, summary.dropped_private)
+    return f"{many(chains, 'chain')} with private records {'is' if chains == 1 else 'are'} left out"
 
 
 def _foot(report: Report) -> str:
@@ -128,8 +139,9 @@ def _table_facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Value", f"{columns.value}, ordered by {order}: {chains}{step}"
     is_run = report.certificate.claim.protect == "run"
     how = "neighbouring ones are protected together" if is_run else "each by itself"
-    private = f"{many(counts.private, 'private record')} in {many(counts.runs, 'run')}"
-    yield "Off the record", f"{private}, {how}"
+    if counts.private or not counts.dropped_chains:
+        private = f"{many(counts.private, 'private record')} in {many(counts.runs, 'run')}"
+        yield "Off the record", f"{private}, {how}"
     yield "Mechanism", _mechanism(report)
 
 
@@ -143,8 +155,7 @@ def _further_facts(report: Report) -> Iterator[tuple[str, str]]:
     if counts.missing:
         yield "Without a value", f"{many(counts.missing, 'row')}, before anything was done"
     if counts.dropped_chains:
-        values = many(counts.dropped_records, "value")
-        yield "Left out", f"{many(counts.dropped_chains, 'chain')} as a whole, {values}"
+        yield "Left out", f"{_left_out(report)}: {many(counts.dropped_records, 'value')}"
     if certificate.growing is not None:
         lag = many(certificate.growing.lag, "step")
         yield "Growing", f"records leave {lag} after they came, or later"
@@ -196,13 +207,13 @@ def _promise(report: Report) -> str:
     blocks = []
     if not report.holds:
         blocks.append(paragraph("What the certificate claims, and the check does not confirm:"))
-    blocks.append(main_point(_sentence(claim.statement)))
+    blocks.append(main_point(_claimed(report)))
     validation = None if report.policy is None else report.policy.validation
     if validation is not None and claim.coverage is not None:
         blocks.append(
             paragraph(
                 f"Before the table left, {validation.drawn:,} plausible chains were drawn:"
-                f" {validation.above:,} of them exceed it, the worst with odds of"
+                f" {validation.above:,} of them exceed it; the worst gives"
                 f" {odds_text(validation.largest)}."
             )
         )
@@ -210,6 +221,21 @@ def _promise(report: Report) -> str:
         blocks.append(picture("leakage", leakage_picture(*report.acting)))
     blocks += [paragraph("It rests on:"), bullets(report.certificate.assumptions)]
     return section("promise", "What is promised, and on what it rests", blocks)
+
+
+def _claimed(report: Report) -> str:
+    # What the certificate states, in odds, as all of the page.
+    claim = report.certificate.claim
+    if report.certificate.kind != "rules":
+        return _sentence(claim.statement)
+    chains = "Under every chain of the model"
+    if claim.coverage is not None:
+        share = f"{claim.coverage:.0%}".replace("%", " %")
+        chains = f"In at least {share} of the chains that the model's counts leave plausible"
+    return (
+        f"{chains}, no output gives odds of more than {odds_text(claim.epsilon)} between two values"
+        " of a private record (or run)."
+    )
 
 
 def _inferred(report: Report, policy: TablePolicy, promise: Promise) -> str:
@@ -269,9 +295,10 @@ def _budgets(report: Report) -> Iterator[str]:
         return
     chart = curve_picture(report.points, report.certificate.claim.epsilon, report.released)
     text = (
-        "Expected of windows for this very table, from positions and model alone, estimated on a"
-        " few hundred plausible chains. A smaller ε protects more and releases less. The diamond is"
-        " what left."
+        "What windows are expected to release of this very table, by positions and model alone. A"
+        " smaller ε protects more and releases less. The diamond is what left. Other budgets are"
+        f" estimated from {many(drawn(report.acting[1]).count, 'plausible chain')}, where windows"
+        " that act are designed with thousands: they may release somewhat less than is shown."
     )
     rows = [
         (f"{one.epsilon:.3g}", odds_text(one.epsilon), share_text(one.utility))
@@ -324,10 +351,9 @@ def _further(report: Report) -> str:
     elsewhere = "" if is_beside else f" --certificate {shlex.quote(certificate)}"
     files = f"{shlex.quote(certificate)} {shlex.quote(released)}"
     attack = f"offrecord attack {shlex.quote(released)}{elsewhere}{listed}"
-    rows = [
-        (f"Check the certificate and the table{why}", f"offrecord verify {files}{listed}"),
-        ("Infer what an attacker could", attack),
-    ]
+    rows = [(f"Check the certificate and the table{why}", f"offrecord verify {files}{listed}")]
+    if report.certificate.kind == "rules":  # else nothing is left beside a private record
+        rows.append(("Infer what an attacker could", attack))
     return section("verify", "How to verify it", [html.commands(rows)])
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 #: What `accept` takes.
 REASONS = ("model", "none", "another-release", "empty")
+NEVER_PUBLISHED = "never published"  #: what a person must say of a release that is to be forgotten
 #: Budgets at which a fit is tested unless others are given.
 EPSILONS = (0.5, 1.0, 2.0)
 # An option that the command line has too, in a docstring: its name, what stands for its value there

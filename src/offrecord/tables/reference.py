@@ -13,7 +13,6 @@ import numpy as np
 from offrecord.errors import InputError, advise
 from offrecord.files import check_path
 from offrecord.models.base import Integers, Mask
-from offrecord.models.evidence import REMEDY
 from offrecord.models.file import Origin
 from offrecord.models.members import PLACE_COUNTS
 from offrecord.models.records import Chains
@@ -220,10 +219,7 @@ def _with_dependence(found: Fit, reference: Reference) -> Fit:
     if depends is None or not depends.exists or origin is None:
         return found
     found = found.with_origin(origin.model_copy(update={"dependence": depends}))
-    return found.with_warnings(
-        f"the ids leak values, or neighbouring chains depend on each other: {depends.words};"
-        f" {REMEDY}"
-    )
+    return found.with_warnings(depends.warning)
 
 
 def _kept(table: Table, how: Learning, epsilon: float) -> tuple[Mask, int | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from offrecord.models.posterior import Posterior
-from offrecord.tables.checks.ledger import FORETOLD
+from offrecord.tables.checks.check import REFUSED
 from offrecord.tables.choosing import NONE, RULES
 from offrecord.tables.decision import REGIONS
 from offrecord.tables.meaning import Meaning, erased, leakage_of, places_of
@@ -30,7 +30,8 @@ class Summary:
     Records are those with a value that do not wait, in chains that were left out too. kind: as in
     the certificate. touched: chains with a private record; touched_records, touched_released:
     records of these, and their share that leaves; lost: those of which nothing leaves. dropped:
-    chains that were left out, with dropped_rows, of which dropped_records had a value. released,
+    chains that were left out, with dropped_rows, of which dropped_records had a value, and
+    dropped_private records off the record, which private does not count. released,
     expected: the share of the records that leaves, and that was expected to by positions and model;
     window: that of windows, None where they were not compared. runner_up: the mechanism that came
     next, with what was expected of it. regions: records by what their position says: S never
@@ -58,6 +59,7 @@ class Summary:
     dropped: int
     dropped_rows: int
     dropped_records: int
+    dropped_private: int
     redacted: int
     released: float
     expected: float
@@ -108,6 +110,7 @@ class Summary:
             dropped=plan.dropped.chains,
             dropped_rows=plan.dropped.rows,
             dropped_records=plan.dropped.records,
+            dropped_private=plan.dropped.private,
             redacted=records - round(released),
             released=share,
             # where no coin is thrown, what is released was certain
@@ -135,8 +138,8 @@ class Summary:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it is of a dry run whose release the ledger would refuse."""
-        return any(warning.startswith(FORETOLD) for warning in self.warnings)
+        """Whether it is of a dry run whose release would be refused."""
+        return any(warning.startswith(REFUSED) for warning in self.warnings)
 
     @property
     def short(self) -> str:
@@ -174,12 +177,11 @@ class Summary:
         return share if self.kind != RULES else f"{share} ({share_text(self.expected)} expected)"
 
     def _protected(self) -> str:
-        said = f"{many(self.private, 'private record')} in {many(self.runs, 'run')}"
-        said += f", in {self.touched:,} of {many(self.chains, 'chain')}"
-        if self.dropped:
-            rows = many(self.dropped_rows, "row")
-            said += f"; {many(self.dropped, 'chain')} left out as a whole, {rows}"
-        return said
+        said = [left_out(self.dropped, self.dropped_private)] if self.dropped else []
+        if self.private or not self.dropped:
+            inside = f"{many(self.private, 'private record')} in {many(self.runs, 'run')}"
+            said.insert(0, f"{inside}, in {self.touched:,} of {many(self.chains, 'chain')}")
+        return "; ".join(said)
 
     def _cost(self) -> str | None:
         if self.touched == 0 or self.kind != RULES:
@@ -229,6 +231,13 @@ def _advice(plan: Plan, share: float) -> str | None:
         f"{share_text(share)} of the records, where erasing private ones alone would keep"
         f" {share_text(plain)}. {plan.chosen.advice}"
     )
+
+
+def left_out(chains: int, private: int) -> str:
+    """How many private records went with their whole chains."""
+    are = "is" if chains == 1 else "are"
+    inside = f"{many(private, 'private record')} in {many(chains, 'chain')}"
+    return f"{inside}, which {are} left out as a whole"
 
 
 def promise_text(plan: Plan) -> str:

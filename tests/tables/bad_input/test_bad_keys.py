@@ -83,10 +83,12 @@ def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
     for output in ("b.csv", "c.csv"):  # what the ledger learns now does not tell what was before
         code, _, err = desk.run(*desk.redact(output=output, key_file=key))
         assert code == 0
-        assert "the key was there without its ledger" in err
+        assert f"the key {key} was there without its ledger" in err
+        assert "earlier releases of data set 'd' are not known" in err
         release = json.loads(Path(f"{output}.certificate.json").read_text())["release"]
         assert (release["others"], release["accepted"]) == (None, False)
         assert "without its ledger" in release["why"]
+        assert str(key) not in release["why"]  # a certificate names no file of this machine
     desk.works(*desk.redact(output="d.csv", key_file=key, epsilon=2, accept="another-release"))
     assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {
         "others": 1,

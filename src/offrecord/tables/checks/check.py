@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How a person goes on in spite of a doubt.
 ACCEPT = ", or add --accept model, and the certificate says so"
+#: How every warning of a dry run begins whose release would be refused.
+REFUSED = "this would be refused"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,9 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Standing
 from offrecord.release.ledger import RECORDS, Ledger
-from offrecord.tables.checks.check import DataCheck, Finding
+from offrecord.tables.checks.check import REFUSED, DataCheck, Finding
 from offrecord.tables.growing import Before
+from offrecord.tables.options import NEVER_PUBLISHED
 from offrecord.tables.survey import Survey, digest_text
 from offrecord.tables.table import Dropped
 from offrecord.text import many
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from offrecord.tables.plan import Plan
 
 _RULES = "set of rules"
-#: How the warning of a dry run begins whose release would be refused.
-FORETOLD = "the ledger would refuse this, as far as is known without deciding it:"
+# in a certificate, which must not name a file of the publisher's machine
+_NO_LEDGER = "the key was there without its ledger: earlier releases are not known"
+#: How the warning of a dry run begins whose release the ledger would refuse.
+FORETOLD = f"{REFUSED} by the ledger, as far as is known without deciding it:"
 
 
 class OtherReleases(DataCheck):
@@ -147,9 +151,21 @@ def _refuse_second(given: Given, book: Ledger, identity: Mapping[str, str]) -> N
             f" {' and another '.join(causes)}; a second observation of the same records adds"
             " to what the first gave away. Records that were released before, in a table that has"
             " grown or was corrected, must keep their --dataset: add --accept another-release."
-            " Another --dataset is for data about other records alone. What was never published can"
-            " be taken back: offrecord ledger forget"
+            " Another --dataset is for data about other records alone."
+            f" {_taking_back(given, len(book.releases[dataset]))}"
         )
+
+
+def _taking_back(given: Given, releases: int) -> str:
+    """The command that takes back what the ledger has of a data set."""
+    # --because is what the command refuses to do without
+    words = ["offrecord", "ledger", "forget", given.options.dataset, "--because", NEVER_PUBLISHED]
+    words += ["--release", "all"] if releases > 1 else []
+    if given.options.key_file is not None:
+        words += ["--key-file", str(given.key_path)]
+    which = "it was never published" if releases == 1 else f"none of its {releases} releases was"
+    which += "" if releases == 1 else " ever published"
+    return f"If {which}, take it back: `{shlex.join(words)}`"
 
 
 def _check_continued(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> None:
@@ -195,7 +211,9 @@ def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered
     if not book.announced:
         warnings.append(
             f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
-            " with another key is a second observation of the data"
+            " with another key is a second observation of the data. From now on its ledger refuses"
+            f" data set {dataset!r} with other options: try these with --dry-run, which writes"
+            " nothing"
         )
     if others and not given.options.growing:
         had = many(others, "other release")
@@ -205,7 +223,15 @@ def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered
         return Entered(Standing(others=others, accepted=True), tuple(warnings))
     why = _unknown(book, dataset, identity)
     if why is not None:
-        warnings.append(f"{why}; the certificate says so")
+        known = (
+            why
+            if why != _NO_LEDGER
+            else (
+                f"the key {key.file} was there without its ledger: earlier releases of data set"
+                f" {dataset!r} are not known"
+            )
+        )
+        warnings.append(f"{known}; the certificate says so")
     # nobody knows how many others there were
     return Entered(Standing(others=others if why is None else None, why=why), tuple(warnings))
 
@@ -224,7 +250,7 @@ def _unknown(book: Ledger, dataset: str, identity: Mapping[str, str]) -> str | N
         return f"{count} of other data sets had the very same private records"
     if book.complete:
         return None
-    return "the key was there without its ledger: earlier releases are not known"
+    return _NO_LEDGER
 
 
 def not_entered(given: Given) -> Standing:

@@ -18,7 +18,7 @@ import numpy as np
 from offrecord.mechanisms.rules import LocalRule, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
-from offrecord.models.evidence import Verdict, sensitivities
+from offrecord.models.evidence import Verdict, lone_counts, sensitivities
 from offrecord.models.file import Model, Origin
 from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior, never_followed
@@ -51,9 +51,13 @@ class FollowsModel(DataCheck):
 
     def before(self, plan: Plan) -> Iterator[Finding]:
         model, given = plan.model, plan.given
+        origin = None if (known := model or given.model) is None else known.origin
+        if origin is not None and origin.dependence is not None:
+            # whole chains that go say something of their neighbours, under no rules at all
+            yield Finding("warning", origin.dependence.warning)
         if model is None:
             return
-        survey, origin = plan.survey, model.origin
+        survey = plan.survey
         verdict = model.verdict(given.epsilon)
         if origin is not None:
             timed = "time" if survey.is_timed else "integer"
@@ -230,7 +234,7 @@ def _warnings(plan: Plan, model: Model, verdict: Verdict | None) -> Iterator[str
     elif origin.distance is not None:
         yield (
             f"the model was learned from records {origin.distance} steps or more from every private"
-            " one: that those nearer by follow it too is an assumption"
+            " one: whether the records nearer to private ones change in the same way was not tested"
         )
     if not isinstance(promise, Posterior):
         return
@@ -248,10 +252,9 @@ def _published(origin: Origin | None) -> str:
     if origin is None:
         return "the certificate publishes the counts that the model was learned from"
     table = "another table" if origin.table is None else repr(origin.table)
-    alone = f"; in {many(origin.lone_cells, 'cell')} all records are of one chain"
     return (
         f"the certificate publishes the counts of {many(origin.records, 'record')} of {table}"
-        f"{alone if origin.lone_cells else ''}"
+        f"{lone_counts(origin.lone_cells)}"
     )
 
 

@@ -29,7 +29,7 @@ from offrecord.files import write_private
 from offrecord.models.base import Integers, Mask
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
-from offrecord.tables.checks.check import ACCEPT, Added, DataCheck, Finding, Part
+from offrecord.tables.checks.check import ACCEPT, REFUSED, Added, DataCheck, Finding, Part
 from offrecord.tables.guarding import engine
 from offrecord.tables.io.parquet_counts import check_counts
 from offrecord.text import many
@@ -81,12 +81,8 @@ class LearnedFrom(DataCheck):
         )
         options = plan.given.options
         if options.dry_run and not options.accepts("model"):  # which knows records by places alone
-            foretold = (
-                "this would be refused, as far as is known without reading the values, unless"
-            )
-            yield Finding(
-                "warning", f"{foretold} the model was learned from other data: {said}{ACCEPT}"
-            )
+            foretold = f"{REFUSED}, as far as is known without reading the values, unless the model"
+            yield Finding("warning", f"{foretold} was learned from other data: {said}{ACCEPT}")
         else:
             yield Finding("doubt", said)
 
