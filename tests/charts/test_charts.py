@@ -72,7 +72,7 @@ def test_leakage_bars_part_at_epsilon_and_hold_every_chain():
     assert (
         sum(row["chains"] for row in rows if row["above"]) == (np.linspace(0.5, 1.1, 100) > 1).sum()
     )
-    assert "Of 100 chains" in chart.description
+    assert "of 100 plausible chains" in chart.description
 
 
 def test_regions_are_read_off_the_rule():

@@ -6,7 +6,6 @@ They need a table policy and the chains it is for, and no value of any table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +18,16 @@ from offrecord.charts import (
     rule_chart,
     utility_chart,
 )
-from offrecord.mechanisms.deciding.expect import Geometry, expected_released
+from offrecord.mechanisms.deciding.expect import Geometry
 from offrecord.mechanisms.rules import Direction, LocalRule, Pair, Setting, SettingKind, SideRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
+from offrecord.tables.advice import released_by, windows_of
 from offrecord.tables.meaning import Meaning
 from offrecord.text import many, share_text
 from offrecord.theory.sides import margin_beyond
-from offrecord.theory.window import smallest_windows
 
 _BEYOND = 3  # records shown beyond the last that may be redacted
 _LEAST = 6  # records shown on each side in any case
@@ -73,21 +72,22 @@ def pair_picture(pair: Pair, mean: Members, place: int, labels: Sequence[Label])
     rows = [{"distance": 0, "name": name, "redaction": 1.0} for name in names]
     stops: list[dict[str, Any]] = []
     for rule, direction, sign in zip(pair, SIDES, (-1, 1), strict=True):
-        if rule is None:
-            continue
-        chances, ends = _by_distance(rule, mean, place, direction)
-        chances = np.vstack((chances, np.zeros((_BEYOND, chances.shape[1]))))
-        rows += [
-            {"distance": sign * distance, "name": name, "redaction": one}
-            for distance, row in enumerate(chances.tolist(), start=1)
-            for name, one in zip(names, row, strict=True)
-        ]
-        stops += [
-            {"distance": sign * distance, "probability": chance}
-            for distance, chance in enumerate(ends, start=1)
-            if chance > 0
-        ]
+        if rule is not None:
+            chances, ends = _by_distance(rule, mean, place, direction)
+            rows += _distances(np.vstack((chances, np.zeros((_BEYOND, len(names))))), names, sign)
+            stops += _stops(ends, sign)
     return rule_chart(rows, names, stops, description=_rule_words(pair, mean, place))
+
+
+def _distances(chances: Floats, names: Sequence[str], sign: int) -> Iterator[dict[str, Any]]:
+    for distance, row in enumerate(chances.tolist(), start=1):
+        for name, one in zip(names, row, strict=True):
+            yield {"distance": sign * distance, "name": name, "redaction": one}
+
+
+def _stops(ends: Sequence[float], sign: int) -> list[dict[str, Any]]:
+    found = enumerate(ends, start=1)
+    return [{"distance": sign * at, "probability": one} for at, one in found if one > 0]
 
 
 def _by_distance(
@@ -95,14 +95,17 @@ def _by_distance(
 ) -> tuple[Floats, list[float]]:
     # (reach, lines) redaction by distance; and how likely releasing begins at each distance.
     if isinstance(rule, LocalRule):
-        chances = rule.redaction
-        if chances.shape[1] > _MOST_LINES:
-            chances = np.stack((chances.min(axis=1), chances.max(axis=1)), axis=1)
-        return chances, []
+        return _by_value(rule.redaction), []
     # a record goes as long as the walk has not stopped before it
     law = rule.stop_law(mean, place, direction)[0]
     waits = [float(law[distance:].sum()) for distance in range(1, rule.reach + 1)]
     return np.minimum(np.array(waits).reshape(-1, 1), 1.0), law.tolist()
+
+
+def _by_value(chances: Floats) -> Floats:
+    if chances.shape[1] <= _MOST_LINES:
+        return chances
+    return np.stack((chances.min(axis=1), chances.max(axis=1)), axis=1)
 
 
 def _names(labels: Sequence[Label]) -> list[str]:
@@ -170,19 +173,23 @@ def influence_at(members: Members, place: int, distance: int) -> Floats | None:
     margin = margin_beyond(members, place, "right" if distance > 0 else "left")
     if margin is not None and abs(distance) > margin:
         return None
+    pairs = _joint(members, place, distance)
+    mass = pairs.sum(axis=2, keepdims=True)
+    given = np.divide(pairs, mass, out=np.full_like(pairs, np.nan), where=mass > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(np.nanmax(given, axis=1)) - np.log(np.nanmin(given, axis=1))
+    return np.asarray(np.nanmax(ratio, axis=1))
+
+
+def _joint(members: Members, place: int, distance: int) -> Floats:
+    # (M, k, k) joint law of the private record's value and that of a record so far away.
     source = place if distance > 0 else members.place_after(place, distance)
     law, k = members.law(source), members.k
     joint = law[:, :, np.newaxis] * members.ahead(source, abs(distance))
     # a context is a number to the base k, whose last digit is the value of its last record
     values = (np.arange(members.contexts)[:, np.newaxis] % k == np.arange(k)).astype(np.float64)
     pairs = np.einsum("sv,mst,tw->mvw", values, joint, values, optimize=True)
-    if distance < 0:
-        pairs = pairs.swapaxes(1, 2)  # the private record's value comes first
-    mass = pairs.sum(axis=2, keepdims=True)
-    given = np.divide(pairs, mass, out=np.full_like(pairs, np.nan), where=mass > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(np.nanmax(given, axis=1)) - np.log(np.nanmin(given, axis=1))
-    return np.asarray(np.nanmax(ratio, axis=1))
+    return pairs.swapaxes(1, 2) if distance < 0 else np.asarray(pairs)
 
 
 def leakage_picture(policy: TablePolicy, promise: Promise) -> Chart:
@@ -230,9 +237,9 @@ def windows_over_budgets(
     members, points = drawn(promise), []
     for factor in _FACTORS:
         epsilon = factor * policy.epsilon
-        windows = _windows(policy, promise, members, epsilon)
+        windows = windows_of(policy.rules, promise, members, epsilon)
         if windows is not None:
-            share = expected_released(geometry, windows, promise.mean) / max(records, 1)
+            share = released_by(windows, promise, geometry, epsilon) / max(records, 1)
             points.append(Point(epsilon, "window", _beside(share, known, factor)))
     return points
 
@@ -243,26 +250,6 @@ def _beside(share: float, known: float | None, factor: float) -> float:
     if known is None or factor == 1:
         return share if known is None else known
     return min(share, known) if factor < 1 else max(share, known)
-
-
-def _windows(
-    policy: TablePolicy, promise: Promise, members: Members, epsilon: float
-) -> TablePolicy | None:
-    # Windows in the settings of a policy; None where not even a whole chain is enough.
-    # the share that the coverage lets pass, without a test of it: this is a picture
-    rule = promise.acceptance
-    allowed = 0 if rule is None else round(members.count * (1 - rule.quantile))
-    rules = {}
-    for setting in policy.rules:
-        sizes = smallest_windows(members, *setting, epsilon, allowed)
-        if sizes is None:
-            return None
-        sides = [
-            None if setting.kind == end else LocalRule.window(size, promise.k)
-            for size, end in zip(sizes, ("first", "last"), strict=True)
-        ]
-        rules[setting] = Pair(*sides)
-    return replace(policy, mechanism="window", epsilon=epsilon, rules=rules)
 
 
 def curve_picture(points: Sequence[Point], epsilon: float, released: float) -> Chart:

@@ -24,7 +24,7 @@ from offrecord.reports.pictures import (
     shown_setting,
 )
 from offrecord.tables.meaning import erased
-from offrecord.tables.summary import left_out
+from offrecord.tables.summary import Summary, left_out
 from offrecord.text import many, odds, share_text
 
 if TYPE_CHECKING:
@@ -190,37 +190,44 @@ def _compared(report: Report) -> Iterator[str]:
     rows.append(("Erasing private records alone", left, f"up to {reached}"))
     head = ("", "Released", "Odds between two values of a private record")
     yield html.table("What leaves, and what the rest gives away", head, rows)
-    if summary.touched and summary.touched < summary.chains:
-        lost = f"; {many(summary.lost, 'chain')} lost everything" if summary.lost else ""
-        yield paragraph(
-            f"{summary.touched:,} of {many(summary.chains, 'chain')} hold private records: of"
-            f" {many(summary.touched_records, 'record')} there"
-            f" {share_text(summary.touched_released)} left{lost}."
-        )
+    yield from _touched(summary)
+
+
+def _touched(summary: Summary) -> Iterator[str]:
+    # What is left of chains with private records, unless all chains have one.
+    if not 0 < summary.touched < summary.chains:
+        return
+    lost = f"; {many(summary.lost, 'chain')} lost everything" if summary.lost else ""
+    yield paragraph(
+        f"{summary.touched:,} of {many(summary.chains, 'chain')} hold private records: of"
+        f" {many(summary.touched_records, 'record')} there"
+        f" {share_text(summary.touched_released)} left{lost}."
+    )
 
 
 # ---- what is promised
 
 
 def _promise(report: Report) -> str:
-    claim = report.certificate.claim
-    blocks = []
+    acting, claim, blocks = report.acting, report.certificate.claim, []
     if not report.holds:
         blocks.append(paragraph("What the certificate claims, and the check does not confirm:"))
     blocks.append(main_point(_claimed(report)))
-    validation = None if report.policy is None else report.policy.validation
-    if validation is not None and claim.coverage is not None:
-        blocks.append(
-            paragraph(
-                f"Before the table left, {validation.drawn:,} plausible chains were drawn:"
-                f" {validation.above:,} of them exceed it; the worst gives"
-                f" {odds_text(validation.largest)}."
-            )
-        )
-    if report.acting is not None and claim.coverage is not None:
-        blocks.append(picture("leakage", leakage_picture(*report.acting)))
+    if claim.coverage is not None:
+        blocks += _draws(report)
+        blocks += [] if acting is None else [picture("leakage", leakage_picture(*acting))]
     blocks += [paragraph("It rests on:"), bullets(report.certificate.assumptions)]
     return section("promise", "What is promised, and on what it rests", blocks)
+
+
+def _draws(report: Report) -> Iterator[str]:
+    validation = None if report.policy is None else report.policy.validation
+    if validation is not None:
+        yield paragraph(
+            f"Before the table left, {validation.drawn:,} plausible chains were drawn:"
+            f" {validation.above:,} of them exceed it; the worst gives"
+            f" {odds_text(validation.largest)}."
+        )
 
 
 def _claimed(report: Report) -> str:
@@ -277,15 +284,15 @@ def _rule(policy: TablePolicy, promise: Promise) -> str:
 
 
 def _setting_row(setting: Setting, pair: Pair, promise: Promise) -> list[str]:
-    expected, reach = [], []
-    for rule, side in zip(pair, SIDES, strict=True):
-        if rule is None:  # at the end of a chain there is no such side
-            expected.append("–")
-            reach.append("–")
-            continue
-        mean = rule.expected_redactions(promise.mean, setting.place, side)[0]
-        expected.append(f"{mean:,.1f}")
-        reach.append(f"{rule.reach:,}")
+    sides = list(zip(pair, SIDES, strict=True))
+    # at the end of a chain there is no such side
+    reach = ["–" if rule is None else f"{rule.reach:,}" for rule, _ in sides]
+    expected = [
+        "–"
+        if rule is None
+        else f"{rule.expected_redactions(promise.mean, setting.place, side)[0]:,.1f}"
+        for rule, side in sides
+    ]
     name = setting.kind if promise.places is None else f"{setting.kind} at {setting.place}"
     return [name, *expected, ", ".join(reach)]
 

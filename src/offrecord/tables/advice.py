@@ -6,17 +6,19 @@ looks at a value of the table.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.deciding.expect import expected_released
+from offrecord.mechanisms.deciding.expect import Geometry, expected_released
 from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.mechanisms.window import pair_of_window
 from offrecord.models.base import Integers
+from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior
 from offrecord.models.promise import ACCEPTANCE, Promise
 from offrecord.tables.alphabet import OTHERS
@@ -55,6 +57,10 @@ class _Trial(NamedTuple):
     epsilon: float
     is_bound: bool = False
 
+    def words(self, share: float) -> str:
+        about = "at most" if self.is_bound else "about"
+        return f"{self.change} ({about} {share:.0%} would leave)"
+
 
 def is_little(survey: Survey, records: float) -> bool:
     """Whether so few records leave that a person should learn what would help."""
@@ -68,31 +74,37 @@ def what_helps(given: Given, model: Model, survey: Survey, share: float) -> str:
 
 def remedies(given: Given, model: Model, survey: Survey, share: float) -> str | None:
     """As `what_helps`; None where nothing does."""
-    latest = time.process_time() + _SECONDS
+    found = _tried(_changes(given, model), survey)
+    least = max(_BETTER * _part(survey, share * survey.records), _LEAST)
+    enough = [one for one in found if one[0] >= LITTLE] or [one for one in found if one[0] >= least]
+    best = sorted(enough, key=lambda one: -one[0])[:_NAMED]
+    return f"What would help: {', or '.join(words for _, words in best)}" if best else None
+
+
+def _part(survey: Survey, released: float) -> float:
     beside = survey.records - survey.touched_records
-    most = max(survey.touched_records - survey.private, 1)
-    found: list[tuple[float, str]] = []  # of records that count, those of chains with a private one
+    return (released - beside) / max(survey.touched_records - survey.private, 1)
 
-    def try_out(trials: list[_Trial]) -> None:
-        for trial in trials:
-            released = _released(trial, survey, latest)
-            part = (released - beside) / most
-            about = "at most" if trial.is_bound else "about"
-            share = f"{about} {released / max(survey.records, 1):.0%} would leave"
-            found.append((part, f"{trial.change} ({share})"))
-            if part >= LITTLE:
-                return  # a smaller change of the same kind is enough
 
-    *single, both = _changes(given, model)
-    for trials in single:
-        try_out(trials)
+def _tried(changes: list[list[_Trial]], survey: Survey) -> list[tuple[float, str]]:
+    """Of each change, how much of what counts would leave, and its words."""
+    latest = time.process_time() + _SECONDS
+    *single, both = changes
+    found = [one for trials in single for one in _until_enough(trials, survey, latest)]
     if all(part < LITTLE for part, _ in found):
-        try_out(both)
-    least = max(_BETTER * (share * survey.records - beside) / most, _LEAST)
-    enough = [one for one in found if one[0] >= LITTLE]
-    best = sorted(enough or [one for one in found if one[0] >= least], key=lambda one: -one[0])
-    named = ", or ".join(about for _, about in best[:_NAMED])
-    return f"What would help: {named}" if named else None
+        found += _until_enough(both, survey, latest)
+    return found
+
+
+def _until_enough(
+    trials: list[_Trial], survey: Survey, latest: float
+) -> Iterator[tuple[float, str]]:
+    for trial in trials:
+        released = _released(trial, survey, latest)
+        part = _part(survey, released)
+        yield part, trial.words(released / max(survey.records, 1))
+        if part >= LITTLE:
+            return  # a smaller change of the same kind is enough
 
 
 def _changes(given: Given, model: Model) -> list[list[_Trial]]:
@@ -102,35 +114,39 @@ def _changes(given: Given, model: Model) -> list[list[_Trial]]:
     larger = [_Trial(f"--epsilon {budget:g}", promise, budget) for budget in budgets]
     if not isinstance(promise, Posterior):
         return [larger, []]
-    fitted = "" if given.options.fit else "a model fitted with "
-    kept = [one for one in (promise.k // 2, 3, 2) if 2 <= one < promise.k]
-    fewer = {one: merged(promise, one) for one in kept if _may_merge(given, model)}
-    lower = promise.with_coverage(min(ACCEPTANCE))
-    more = _with_counts(promise, lambda counts, _: counts * _MORE_DATA)
-    words = f"a model fitted to {_MORE_DATA} times as many records like these"
-    # A fit of merged values may choose a longer order, whose windows are longer than these: of one
-    # table 96.3 % left where 98 % were foretold.
+    fewer = _fewer_values(given, model, promise)
     both = [
-        _Trial(f"{fitted}--merge {kept}, and --epsilon {budget:g}", two, budget, is_bound=True)
-        for kept, two in [*fewer.items()][-1:]
+        one._replace(change=f"{one.change}, and --epsilon {budget:g}", epsilon=budget)
+        for one in fewer[-1:]
         for budget in budgets
     ]
+    return [fewer, larger, *_of_the_data(promise, epsilon), both]
+
+
+def _fewer_values(given: Given, model: Model, promise: Posterior) -> list[_Trial]:
+    if not _may_merge(given, model):
+        return []
+    fitted = "" if given.options.fit else "a model fitted with "
+    kept = dict.fromkeys(one for one in (promise.k // 2, 3, 2) if 2 <= one < promise.k)
+    # A fit of merged values may choose a longer order, whose windows are longer than these: of one
+    # table 96.3 % left where 98 % were foretold.
     return [
-        [
-            _Trial(f"{fitted}--merge {kept}", one, epsilon, is_bound=True)
-            for kept, one in fewer.items()
-        ],
-        larger,
-        [_Trial(f"--coverage {lower.coverage:g}", lower, epsilon)]
-        if lower.coverage != promise.coverage
-        else [],
-        [_Trial(words, more, epsilon)],
-        both,
+        _Trial(f"{fitted}--merge {one}", merged(promise, one), given.epsilon, is_bound=True)
+        for one in kept
     ]
+
+
+def _of_the_data(promise: Posterior, epsilon: float) -> Iterator[list[_Trial]]:
+    """A lower coverage, and more reference records."""
+    lower = promise.with_coverage(min(ACCEPTANCE))
+    if lower.coverage != promise.coverage:
+        yield [_Trial(f"--coverage {lower.coverage:g}", lower, epsilon)]
+    more = _with_counts(promise, lambda counts, _: counts * _MORE_DATA)
+    words = f"a model fitted to {_MORE_DATA} times as many records like these"
+    yield [_Trial(words, more, epsilon)]
 
 
 def _may_merge(given: Given, model: Model) -> bool:
-    """Whether --merge can make fewer values of those of the model."""
     options, origin = given.options, model.origin
     if origin is None or origin.bins is not None or options.values is not None:
         return False
@@ -146,26 +162,39 @@ def _released(trial: _Trial, survey: Survey, latest: float) -> float:
     promise, epsilon = trial.promise, _MARGIN * trial.epsilon
     count = int(np.clip(_NUMBERS // promise.mean.rows.size, *_CHAINS))
     members = promise.members(count, promise.seed(epsilon, "advice"))
+    windows = windows_of(survey.settings, promise, members, epsilon, latest)
+    return 0.0 if windows is None else released_by(windows, promise, survey.geometry, epsilon)
+
+
+def windows_of(
+    settings: Iterable[Setting],
+    promise: Promise,
+    members: Members,
+    epsilon: float,
+    latest: float = math.inf,
+) -> dict[Setting, tuple[int, int]] | None:
+    """The smallest windows that keep ε in the share of some plausible chains that the coverage asks
+    for, without a test; None where none does, or later than a time of the process's clock.
+    """
     quantile = 1.0 if promise.acceptance is None else promise.acceptance.quantile
     allowed = int(members.count * (1 - quantile) + 1e-9)
     windows = {}
-    for setting in survey.settings:
-        if time.process_time() > latest:
-            return 0.0
-        sizes = smallest_windows(members, *setting, epsilon, allowed)
+    for setting in settings:
+        late = time.process_time() > latest
+        sizes = None if late else smallest_windows(members, *setting, epsilon, allowed)
         if sizes is None:
-            return 0.0
+            return None
         windows[setting] = sizes
-    return released_by(windows, promise, survey, epsilon)
+    return windows
 
 
 def released_by(
-    windows: Mapping[Setting, tuple[int, int]], promise: Promise, survey: Survey, epsilon: float
+    windows: Mapping[Setting, tuple[int, int]], promise: Promise, table: Geometry, epsilon: float
 ) -> float:
     """How many records are expected to leave by windows. epsilon: what these are for."""
     rules = {one: pair_of_window(one, sizes, promise.k) for one, sizes in windows.items()}
     policy = TablePolicy("window", epsilon, "run", None, rules)
-    return max(expected_released(survey.geometry, policy, promise.mean), 0.0)
+    return max(expected_released(table, policy, promise.mean), 0.0)
 
 
 def merged(posterior: Posterior, kept: int) -> Posterior:

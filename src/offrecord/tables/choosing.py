@@ -17,7 +17,7 @@ from offrecord.mechanisms import compared as compared_mechanisms
 from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.deciding.expect import expected_released
 from offrecord.mechanisms.design_table import design_table
-from offrecord.mechanisms.rules import Setting
+from offrecord.mechanisms.rules import Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
 from offrecord.models.evidence import REMEDY
 from offrecord.models.file import Model
@@ -42,6 +42,7 @@ _NOTHING = "the rules would release nothing of these chains"
 _LEAST_LEFT = 1.0  # records expected: chains of which fewer leave go, and so few are no release
 _PILOT = 50  # plausible chains whose windows say whether rules are worth designing
 _GAIN = 1e-6  # of a record: less is no reason to take a mechanism that is harder to follow
+_ONE_SIDED = {"first": (False, True), "last": (True, False)}  # at the ends of a chain
 RULES, WHOLE, NONE = "rules", "whole chains", "none"
 
 
@@ -98,7 +99,6 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
 
 
 def _rules_or_whole_chains(given: Given, model: Model, survey: Survey) -> Chosen:
-    """Rules, or whole chains where rules would release nothing of those with a private record."""
     try:
         chosen = _rules(given, model, survey)
     except Unserved as error:
@@ -193,18 +193,13 @@ def _whole_chains(given: Given, model: Model, survey: Survey, why: str) -> Chose
 
 
 def _rules(given: Given, model: Model, survey: Survey) -> Chosen:
-    """The rules that are given, those of the release before, or new ones."""
     promise = model.promise
     if given.policy is not None:
         policy = _judged(given, promise, survey, given.policy)
         return _expected(promise, survey, [policy])
-    known = remembered.load(given, promise)
-    if known is not None and _settings(survey, known[0]) <= set(known[0].rules):
-        policy, compared = known
-        chosen = _expected(promise, survey, [policy])
-        if compared.get("table") != survey.table_fingerprint:
-            return chosen
-        return replace(chosen, **{name: compared[name] for name in _COMPARED})
+    before = _before(given, promise, survey)
+    if before is not None:
+        return before
     if not given.options.growing and _is_hopeless(promise, survey, given.epsilon):
         raise Unserved(_NOTHING)
     policies = _candidates(given, promise, survey)
@@ -212,6 +207,18 @@ def _rules(given: Given, model: Model, survey: Survey) -> Chosen:
     if near is not None:  # rules that leave alone what the model was learned from go first
         policies = [one for one in policies if one.reach + promise.order <= near] or policies
     return _expected(promise, survey, policies)
+
+
+def _before(given: Given, promise: Promise, survey: Survey) -> Chosen | None:
+    """The rules of the release before, if there are any and they serve the table."""
+    known = remembered.load(given, promise)
+    if known is None or not _settings(survey, known[0]) <= set(known[0].rules):
+        return None
+    policy, compared = known
+    chosen = _expected(promise, survey, [policy])
+    if compared.get("table") != survey.table_fingerprint:
+        return chosen
+    return replace(chosen, **{name: compared[name] for name in _COMPARED})
 
 
 def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
@@ -229,7 +236,7 @@ def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
     # second. A design may redact less than the window, so half of it decides.
     while np.count_nonzero(judge(members, size, size)) > _PILOT // 10:
         half = dict.fromkeys(survey.settings, (size // 2, size // 2))
-        if released_by(half, promise, survey, epsilon) - beside < _LEAST_LEFT:
+        if released_by(half, promise, survey.geometry, epsilon) - beside < _LEAST_LEFT:
             return True
         size *= 2
     return False
@@ -270,13 +277,9 @@ def _candidates(given: Given, promise: Promise, survey: Survey) -> list[TablePol
 
 
 def _expected(promise: Promise, survey: Survey, policies: list[TablePolicy]) -> Chosen:
-    """The policy that is expected to release most, and the one that comes next."""
     counts = [expected_released(survey.geometry, one, promise.mean) for one in policies]
     records = max(survey.records, 1)
-    best = 0
-    for at, count in enumerate(counts):
-        if count > counts[best] + _GAIN:  # of equal ones the first acts
-            best = at
+    best = _best(counts)
     window = next((at for at, one in enumerate(policies) if one.mechanism == "window"), None)
     rest = sorted((at for at in range(len(counts)) if at != best), key=lambda at: -counts[at])
     shares = [min(max(count / records, 0.0), 1.0) for count in counts]
@@ -288,6 +291,14 @@ def _expected(promise: Promise, survey: Survey, policies: list[TablePolicy]) -> 
         shares[rest[0]] if rest else None,
         None if window is None else counts[window] / records,
     )
+
+
+def _best(counts: list[float]) -> int:
+    best = 0
+    for at, count in enumerate(counts):
+        if count > counts[best] + _GAIN:  # of equal ones the first acts
+            best = at
+    return best
 
 
 def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy) -> TablePolicy:
@@ -320,8 +331,7 @@ def _misfits(policy: TablePolicy, promise: Promise, survey: Survey) -> Iterator[
     """Rules on other values, of another order or place, than the model's, and rules that lack."""
     places = 1 if promise.places is None else promise.places.count
     for setting, pair in policy.rules.items():
-        sides = (pair.left is not None, pair.right is not None)
-        if sides != {"first": (False, True), "last": (True, False)}.get(setting.kind, (True, True)):
+        if _sides(pair) != _ONE_SIDED.get(setting.kind, (True, True)):
             yield f"has other sides for {setting.kind!r} than it needs"
         if setting.place >= places:
             yield f"has rules for place {setting.place}, the model none"
@@ -335,3 +345,7 @@ def _misfits(policy: TablePolicy, promise: Promise, survey: Survey) -> Iterator[
             f"has no rule for the setting {missing.kind!r} at place {missing.place}, which occurs"
             " in the table"
         )
+
+
+def _sides(pair: Pair) -> tuple[bool, bool]:
+    return pair.left is not None, pair.right is not None

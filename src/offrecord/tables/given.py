@@ -159,7 +159,6 @@ class Given:
 
 
 def _exact(promise: Promise) -> Promise:
-    """The mean chain alone."""
     if not isinstance(promise, Posterior):
         if promise.coverage or promise.members(0, 0).count > 1:
             raise InputError("--exact-model is for one chain, and the model holds several")
@@ -170,7 +169,6 @@ def _exact(promise: Promise) -> Promise:
 
 
 def _alphabet(model: Model) -> Alphabet:
-    """The values of a model, and how cells become them."""
     labels, origin = model.promise.labels, model.origin
     if origin is None:
         return Alphabet.of(labels, None, None)
@@ -178,7 +176,6 @@ def _alphabet(model: Model) -> Alphabet:
 
 
 def _model(given: Any) -> Model:
-    """What is given as a model; InputError for anything else."""
     if isinstance(given, (str, Path)):
         return load_model(given)
     if hasattr(given, "posterior"):  # a fit, whose class need not be loaded for this
@@ -194,7 +191,6 @@ def _model(given: Any) -> Model:
 
 
 def _policy(path: Path) -> TablePolicy:
-    """The rules in a policy file or in a certificate."""
     from offrecord.files import read_json
 
     content = read_json(path)
@@ -209,7 +205,6 @@ def _policy(path: Path) -> TablePolicy:
 
 
 def _mechanism(given: Mechanism | str | None) -> Mechanism | None:
-    """The mechanism that is asked for; InputError for what is none."""
     if given is None:
         return None
     if isinstance(given, str):
@@ -225,13 +220,23 @@ def _mechanism(given: Mechanism | str | None) -> Mechanism | None:
 
 def _faults(options: Options, columns: Columns) -> Iterator[str]:
     """What is wrong with options, or does not go together."""
-    private, coverage, phase = options.private, options.coverage, options.phase
+    private, policy = options.private, options.policy
     if options.protect not in PROTECT:
         yield f'--protect must be "run" or "each", got {options.protect!r}'
     if private is options.private_list is None:
         yield "give --private (a column), --private-list (a file), or both"
     if options.model is not None and options.fit:
         yield "give either --model or --fit"
+    yield from _model_faults(options)
+    if policy is not None and options.mechanism is not None:
+        yield "give --policy or --mechanism, not both"
+    if isinstance(private, str) and private in columns.released:
+        yield f"the private column {private!r} cannot be released too"
+
+
+def _model_faults(options: Options) -> Iterator[str]:
+    """The same of options of a model's promise, and of how one is learned."""
+    coverage, phase = options.coverage, options.phase
     if coverage is not None and coverage not in ACCEPTANCE:
         yield f"--coverage must be 0.99 or 0.95, got {coverage!r:.40}"
     if coverage is not None and options.exact_model:
@@ -243,14 +248,9 @@ def _faults(options: Options, columns: Columns) -> Iterator[str]:
     phases = ("auto", "none", "step", *PLACE_COUNTS)
     if phase is not None and phase not in phases:
         yield f"--phase must be one of {', '.join(phases)}, got {phase!r:.40}"
-    if options.policy is not None and options.mechanism is not None:
-        yield "give --policy or --mechanism, not both"
-    if isinstance(private, str) and private in columns.released:
-        yield f"the private column {private!r} cannot be released too"
 
 
 def _growing_faults(options: Options, columns: Columns) -> Iterator[str]:
-    """The same of options of a growing table."""
     lag = options.lag
     if not options.growing:
         if lag is not None:

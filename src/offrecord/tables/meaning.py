@@ -38,11 +38,7 @@ class Meaning:
         """Of rules and chains. places: how many private records are at each place, where that is
         known; else each place that the rules serve counts alike.
         """
-        if places is None:
-            places = dict.fromkeys((setting.place for setting in policy.rules), 1.0)
-        # its share of the reference records at the same places, or the law of known chains
-        total = sum(weight * _shares(promise, place) for place, weight in places.items())
-        before = np.asarray(total / np.sum(total))
+        before = _before(policy, promise, places)
         after = posterior(before, leakage_of(policy, policy.epsilon))
         alone = posterior(before, erased(policy, promise))
         worst = int(np.argmax(after - before))
@@ -67,8 +63,16 @@ def places_of(geometry: Geometry) -> dict[int, float]:
     return {int(place): float(counts[place]) for place in np.flatnonzero(counts)}
 
 
+def _before(policy: TablePolicy, promise: Promise, places: Mapping[int, float] | None) -> Floats:
+    """(k,) how likely each value of a private record is before anything leaves."""
+    if places is None:
+        places = dict.fromkeys((setting.place for setting in policy.rules), 1.0)
+    # its share of the reference records at the same places, or the law of known chains
+    total = sum(weight * _shares(promise, place) for place, weight in places.items())
+    return np.asarray(total / np.sum(total))
+
+
 def _shares(promise: Promise, place: int) -> Floats:
-    """(k,) shares of the values at a place."""
     mean = promise.mean
     if isinstance(promise, Posterior):
         found = _counted(promise, mean.place_after(place, -1), place)

@@ -14,6 +14,8 @@ from offrecord.tables.meaning import Meaning, erased, leakage_of, places_of
 from offrecord.text import aligned, many, odds, share_text, worst_odds
 
 if TYPE_CHECKING:
+    from offrecord.mechanisms.table_policy import Validation
+    from offrecord.models.file import Model
     from offrecord.tables.decision import Decision
     from offrecord.tables.plan import Plan
 
@@ -21,6 +23,7 @@ _NOTHING = 0.01  # a log-ratio not worth a word
 #: What a summary repeats of the survey, and of the choice of rules.
 _SURVEYED = ("rows", "chains", "missing", "private", "runs", "touched")
 _CHOSEN = ("window", "runner_up", "runner_up_expected")
+_DROPPED = ("rows", "records", "private")
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,40 +85,32 @@ class Summary:
         cls, plan: Plan, decision: Decision, warnings: tuple[str, ...], seconds: float
     ) -> Summary:
         """Of what was decided."""
-        survey, chosen, options = plan.survey, plan.forecast, plan.given.options
+        survey, chosen, dropped = plan.survey, plan.forecast, plan.dropped
+        options, epsilon = plan.given.options, plan.given.epsilon
         policy, model = chosen.policy, plan.model
-        records = decision.records + plan.dropped.records
-        released = float(decision.released)
-        touched_released = float(decision.touched_released)
-        if options.dry_run and policy is not None:
-            released = chosen.expected * records
-            touched_released = released - (decision.records - decision.touched)
+        records = decision.records + dropped.records
+        released, touched_released = _leaving(plan, decision, records)
         share = released / max(records, 1)
-        gain, erasure = None, None
-        if policy is not None and model is not None and survey.runs:
-            gain = Meaning.of(policy, model.promise, places_of(survey.geometry))
-            erasure = erased(policy, model.promise)
-        verdict = None if model is None else model.verdict(plan.given.epsilon)
+        gain, erasure = _gained(plan)
+        verdict = None if model is None else model.verdict(epsilon)
         return cls(
             dataset=options.dataset,
             dry_run=options.dry_run,
             kind=chosen.kind,
-            epsilon=plan.given.epsilon,
+            epsilon=epsilon,
             mechanism=None if policy is None else policy.mechanism,
             **{name: getattr(survey, name) for name in _SURVEYED},
             **{name: getattr(chosen, name) for name in _CHOSEN},
             touched_records=decision.touched,
             touched_released=max(touched_released, 0.0) / max(decision.touched, 1),
             lost=decision.lost,
-            dropped=plan.dropped.chains,
-            dropped_rows=plan.dropped.rows,
-            dropped_records=plan.dropped.records,
-            dropped_private=plan.dropped.private,
+            dropped=dropped.chains,
+            **{f"dropped_{name}": getattr(dropped, name) for name in _DROPPED},
             redacted=records - round(released),
             released=share,
             # where no coin is thrown, what is released was certain
             expected=chosen.expected if chosen.kind == RULES else share,
-            leakage=leakage_of(policy, plan.given.epsilon),
+            leakage=leakage_of(policy, epsilon),
             promise=promise_text(plan),
             gain=gain,
             erasure=erasure,
@@ -221,8 +216,24 @@ class Summary:
         return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])
 
 
+def _leaving(plan: Plan, decision: Decision, records: int) -> tuple[float, float]:
+    """How many records leave, of all and of chains with a private one; in a dry run as expected."""
+    if not plan.given.options.dry_run or plan.chosen.policy is None:
+        return float(decision.released), float(decision.touched_released)
+    released = plan.forecast.expected * records
+    return released, released - (decision.records - decision.touched)
+
+
+def _gained(plan: Plan) -> tuple[Meaning | None, float | None]:
+    """What the release means for a private record, and what plain erasure would have leaked."""
+    policy, model, survey = plan.chosen.policy, plan.model, plan.survey
+    if policy is None or model is None or not survey.runs:
+        return None, None
+    gain = Meaning.of(policy, model.promise, places_of(survey.geometry))
+    return gain, erased(policy, model.promise)
+
+
 def _advice(plan: Plan, share: float) -> str | None:
-    """What would help where little leaves."""
     if plan.chosen.advice is None:
         return None
     private = plan.survey.private + plan.dropped.private
@@ -247,19 +258,24 @@ def promise_text(plan: Plan) -> str:
         if chosen.kind == NONE:
             return "no model is needed: nothing but whole chains is private"
         return "under any model: every chain with a private record goes as a whole"
-    epsilon, validation, promise = plan.given.epsilon, chosen.policy.validation, model.promise
-    ratio = f"at most {odds(epsilon)} to 1 about each private value"
-    if promise.coverage is None:
-        count = promise.members(0, 0).count
+    ratio = f"at most {odds(plan.given.epsilon)} to 1 about each private value"
+    validation, coverage = chosen.policy.validation, model.promise.coverage
+    if coverage is None:
+        count = model.promise.members(0, 0).count
         which = "the model, taken for exactly right" if count == 1 else f"each of {count:,} chains"
         leaks = "" if validation is None else f"; {odds(validation.largest)} to 1 is reached"
         return f"{ratio}, under {which}{leaks}"
-    source = "of the model"
-    if isinstance(promise, Posterior):
-        records = "its" if model.origin is None else f"{model.origin.records:,}"
-        source = f"that {records} reference records leave plausible"
-    said = f"{ratio}, in {100 * promise.coverage:.0f} % of the chains {source}"
-    if validation is None:
-        return said
+    said = f"{ratio}, in {100 * coverage:.0f} % of the chains {_source(model)}"
+    return said if validation is None else f"{said} ({_drawn(validation)})"
+
+
+def _source(model: Model) -> str:
+    if not isinstance(model.promise, Posterior):
+        return "of the model"
+    records = "its" if model.origin is None else f"{model.origin.records:,}"
+    return f"that {records} reference records leave plausible"
+
+
+def _drawn(validation: Validation) -> str:
     worst = f", {worst_odds(validation.largest)}" if validation.above else ""
-    return f"{said} ({validation.drawn:,} drawn: {validation.above:,} exceed it{worst})"
+    return f"{validation.drawn:,} drawn: {validation.above:,} exceed it{worst}"

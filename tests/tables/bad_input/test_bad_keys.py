@@ -84,7 +84,7 @@ def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
         code, _, err = desk.run(*desk.redact(output=output, key_file=key))
         assert code == 0
         assert f"the key {key} was there without its ledger" in err
-        assert "earlier releases of data set 'd' are not known" in err
+        assert "earlier releases of data set 'rooms' are not known" in err
         release = json.loads(Path(f"{output}.certificate.json").read_text())["release"]
         assert (release["others"], release["accepted"]) == (None, False)
         assert "without its ledger" in release["why"]

@@ -59,18 +59,13 @@ def findings_after(
 
 
 def _judged(plan: Plan, findings: Iterable[Finding]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    accepted: list[str] = []
-    warnings: list[str] = []
+    said: dict[str, list[str]] = {"doubt": [], "warning": [], "secret": []}
     for one in findings:
         if one.kind == "refusal":
             raise InputError(one.text)
+        if one.kind == "doubt" and not plan.given.options.accepts("model"):
+            raise InputError((one.error or one.text) + ACCEPT)
         if one.kind == "secret":
             advise([one.text], ChosenByValue)
-        elif one.kind == "warning":
-            warnings.append(one.text)
-        elif plan.given.options.accepts("model"):
-            accepted.append(one.text)
-        else:
-            said = one.text if one.error is None else one.error
-            raise InputError(said + ACCEPT)
-    return tuple(accepted), tuple(warnings)
+        said[one.kind].append(one.text)
+    return tuple(said["doubt"]), tuple(said["warning"])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.models.base import Floats, Integers, Mask
-from offrecord.models.records import Runs
+from offrecord.models.records import Chains, Runs
 from offrecord.tables.checks.check import Added, DataCheck, Finding, Part
 from offrecord.tables.private import rows_of
 
@@ -64,15 +64,18 @@ class Choice(Added):
     @property
     def p_value(self) -> float:
         """At most: of the value that stands out most, times the number of values."""
+        both = zip(self.seen.tolist(), self.expected.tolist(), strict=True)
+        return min(2 * len(self.seen) * min(self._tail(*one) for one in both), 1.0)
+
+    def _tail(self, seen: int, mean: float) -> float:
+        """How likely so many runs, or more extreme ones, show a value by chance."""
         from scipy.special import bdtr, bdtrc
 
-        found = [1.0]
-        for seen, mean in zip(self.seen.tolist(), self.expected.tolist(), strict=True):
-            if abs(seen - mean) >= 1:  # so the mean is neither none nor all of them
-                share = mean / self.runs
-                above = bdtrc(seen - 1, self.runs, share)
-                found.append(float(above if seen > mean else bdtr(seen, self.runs, share)))
-        return min(2 * len(self.seen) * min(found), 1.0)
+        if abs(seen - mean) < 1:  # Hoeffding's theorem says nothing so near to the mean
+            return 1.0
+        share = mean / self.runs
+        above = seen > mean
+        return float(bdtrc(seen - 1, self.runs, share) if above else bdtr(seen, self.runs, share))
 
     def warning(self) -> str | None:
         """What a person should know; it does not say which value stands out."""
@@ -102,15 +105,19 @@ def choice_of(table: Table, k: int, apart: int) -> Choice:
     kept = _apart(some, there, apart)
     chain, low = some.chain[kept], low[kept]
     own, which = np.unique(chain, return_inverse=True)
-    begin, sizes = chains.starts[own], np.diff(chains.starts)[own]
-    ends = np.cumsum(sizes)
-    rows = np.arange(int(sizes.sum())) + np.repeat(begin - ends + sizes, sizes)
-    codes, of = chains.codes[rows], np.repeat(np.arange(len(own)) * k, sizes)
-    has_value = codes >= 0
-    counts = np.bincount(of[has_value] + codes[has_value], minlength=len(own) * k).reshape(-1, k)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     seen = np.bincount(chains.codes[low], minlength=k)
-    return Choice(len(kept), seen, shares[which].sum(axis=0))
+    return Choice(len(kept), seen, _shares(chains, own, k)[which].sum(axis=0))
+
+
+def _shares(chains: Chains, some: Integers, k: int) -> Floats:
+    """(m, k) the share of each value in some chains."""
+    sizes = np.diff(chains.starts)[some]
+    ends = np.cumsum(sizes)
+    rows = np.arange(int(sizes.sum())) + np.repeat(chains.starts[some] - ends + sizes, sizes)
+    codes, of = chains.codes[rows], np.repeat(np.arange(len(some)) * k, sizes)
+    has_value = codes >= 0
+    counts = np.bincount(of[has_value] + codes[has_value], minlength=len(some) * k).reshape(-1, k)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
 def _apart(runs: Runs, there: Mask, apart: int) -> list[int]:

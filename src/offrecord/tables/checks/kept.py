@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label, Mask
-from offrecord.models.records import MISSING
+from offrecord.models.records import MISSING, Chains
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.checks.check import DataCheck, Finding, Part
 
@@ -114,11 +114,8 @@ class Sample:
         names = tuple(name for name in arranged.columns.keep if not frame[name].dtype.is_nested())
         if not names:
             return None
-        shown = np.where(redacted, np.int8(MISSING), chains.codes)
-        around = {shift: np.roll(shown, -shift) for shift in _SHIFTS}
-        # beyond the ends of a chain there is nothing
-        around[1][chains.starts[1:] - 1] = around[-1][chains.starts[:-1]] = MISSING
-        rows = np.flatnonzero(shown != MISSING)
+        around = _around(chains, redacted)
+        rows = np.flatnonzero(around[0] != MISSING)
         marks = np.arange(1, len(rows) + 1, dtype=np.uint64) * _GOLDEN
         taken = _lowest(marks)
         rows = rows[taken]
@@ -127,10 +124,8 @@ class Sample:
         read |= {f"value {shift}": codes[rows] for shift, codes in around.items()}
         follows = around[-1][rows] != MISSING
         for number, name in enumerate(names):
-            cells, numbers = _read_cells(frame[name].gather(rows))
-            changes = _changes(cells, numbers, *_read_cells(frame[name].gather(rows - 1)))
-            read[f"cell {number}"], read[f"number {number}"] = cells, numbers
-            read[f"change {number}"] = np.where(follows, changes, np.nan)
+            found = _column(frame[name], rows, follows)
+            read |= {f"{what} {number}": one for what, one in found.items()}
         return cls(names, pl.DataFrame(read))
 
     def __add__(self, other: Sample) -> Sample:
@@ -188,6 +183,22 @@ class Sample:
             yield np.where(follows, bins, -1)
 
 
+def _around(chains: Chains, redacted: Mask) -> dict[int, Integers]:
+    """(n,) for each shift, the released values so many records further; MISSING for none."""
+    shown = np.where(redacted, np.int8(MISSING), chains.codes)
+    around = {shift: np.roll(shown, -shift) for shift in _SHIFTS}
+    # beyond the ends of a chain there is nothing
+    around[1][chains.starts[1:] - 1] = around[-1][chains.starts[:-1]] = MISSING
+    return around
+
+
+def _column(cells: pl.Series, rows: Integers, follows: Mask) -> dict[str, NDArray[Any]]:
+    """(r,) a kept column at some rows, as a sample has it."""
+    names, numbers = _read_cells(cells.gather(rows))
+    changes = _changes(names, numbers, *_read_cells(cells.gather(rows - 1)))
+    return {"cell": names, "number": numbers, "change": np.where(follows, changes, np.nan)}
+
+
 def _lowest(marks: NDArray[np.uint64]) -> Integers:
     """The rows of a sample: the lowest marks of a table are among those of its parts."""
     if len(marks) <= SAMPLE:
@@ -222,23 +233,33 @@ def _foretold(
     shape = (int(bins.max()) + 1, int(known.max()) + 1, int(target.max()) + 1)
     learned = _counted(shape, bins[learn], known[learn], target[learn])
     bins, known, target = bins[check], known[check], target[check]
+    without = _counted(shape[1:], known, target).argmax(axis=1)[known]
+    missed, wrong = without != target, _guesses(learned)[bins, known] != target
+    return _gained(missed, wrong, target, chain[check])
+
+
+def _guesses(learned: Integers) -> Integers:
+    """(b, s) the value to guess by bin and by what else is known, from counts of values."""
     # a bin that was not learned from is guessed as if there were none
     every = learned.sum(axis=0).argmax(axis=1)
-    guesses = np.where(learned.any(axis=2), learned.argmax(axis=2), every)[bins, known]
-    without = _counted(shape[1:], known, target).argmax(axis=1)[known]
-    total, missed = len(target), without != target
-    base, wrong = int(np.count_nonzero(missed)), int(np.count_nonzero(guesses != target))
-    if base == 0 or 1 - wrong / base < SOME:
+    return np.asarray(np.where(learned.any(axis=2), learned.argmax(axis=2), every))
+
+
+def _gained(
+    missed: Mask, wrong: Mask, target: Integers, chain: Integers
+) -> tuple[float, float, float] | None:
+    """As `_foretold`. missed, wrong: (n,) where guesses without and with bins fail."""
+    without, errors = float(missed.mean()), float(wrong.mean())
+    if without == 0 or 1 - errors / without < SOME:
         return None
-    # Of guesses without the bins one in total / base is missed: so many rows count for a miss.
-    size = _independent_rows(missed, target, chain[check]) / (base / total)
-    if _chance_of(wrong / total, base / total, size) >= CHANCE:
+    # Of guesses without the bins so large a share is missed: so many rows count for a miss.
+    size = _independent_rows(missed, target, chain) / without
+    if _chance_of(errors, without, size) >= CHANCE:
         return None
-    return 1 - wrong / total, 1 - base / total, 1 - wrong / base
+    return 1 - errors, 1 - without, 1 - errors / without
 
 
 def _counted(shape: tuple[int, ...], *digits: Integers) -> Integers:
-    """How many rows have each combination of some numbers."""
     keys = np.ravel_multi_index(digits, shape)
     return np.bincount(keys, minlength=int(np.prod(shape))).reshape(shape)
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, as_called
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Standing
@@ -49,7 +49,6 @@ class OtherReleases(DataCheck):
 
 
 def _same_records(plan: Plan, name: str) -> str:
-    """That the same private records were released under another name, with other coins."""
     return (
         f"the very same private records, of a column {plan.given.columns.value!r}, were released"
         f" as data set {name!r} before: if these are the same data, keep --dataset {name!r}, as"
@@ -102,7 +101,6 @@ def _asked(given: Given, survey: Survey) -> dict[str, str]:
 
 
 def _rules_content(policy: TablePolicy) -> list[Any]:
-    """What acts of a policy, in one order."""
     rules: list[Any] = policy.to_dict()["rules"]
     return sorted(rules, key=lambda rule: (rule["setting"], rule["place"]))
 
@@ -157,7 +155,6 @@ def _refuse_second(given: Given, book: Ledger, identity: Mapping[str, str]) -> N
 
 
 def _taking_back(given: Given, releases: int) -> str:
-    """The command that takes back what the ledger has of a data set."""
     # --because is what the command refuses to do without
     words = ["offrecord", "ledger", "forget", given.options.dataset, "--because", NEVER_PUBLISHED]
     words += ["--release", "all"] if releases > 1 else []
@@ -206,15 +203,10 @@ class Entered(NamedTuple):
 
 def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered:
     """How a release that has been entered stands in the ledger."""
-    dataset, key = given.options.dataset, given.key
+    dataset = given.options.dataset
     others, warnings = book.others(dataset, identity), []
     if not book.announced:
-        warnings.append(
-            f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
-            " with another key is a second observation of the data. From now on its ledger refuses"
-            f" data set {dataset!r} with other options: try these with --dry-run, which writes"
-            " nothing"
-        )
+        warnings.append(_new_key(given))
     if others and not given.options.growing:
         had = many(others, "other release")
         warnings.append(
@@ -223,17 +215,27 @@ def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered
         return Entered(Standing(others=others, accepted=True), tuple(warnings))
     why = _unknown(book, dataset, identity)
     if why is not None:
-        known = (
-            why
-            if why != _NO_LEDGER
-            else (
-                f"the key {key.file} was there without its ledger: earlier releases of data set"
-                f" {dataset!r} are not known"
-            )
-        )
+        known = _lost(given) if why == _NO_LEDGER else why
         warnings.append(f"{known}; the certificate says so")
     # nobody knows how many others there were
     return Entered(Standing(others=others if why is None else None, why=why), tuple(warnings))
+
+
+def _new_key(given: Given) -> str:
+    key = given.key
+    return as_called(
+        f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release with"
+        " another key is a second observation of the data. From now on its ledger refuses data set"
+        f" {given.options.dataset!r} with other options: try these with --dry-run, which writes"
+        " nothing"
+    )
+
+
+def _lost(given: Given) -> str:
+    return (
+        f"the key {given.key.file} was there without its ledger: earlier releases of data set"
+        f" {given.options.dataset!r} are not known"
+    )
 
 
 def _unknown(book: Ledger, dataset: str, identity: Mapping[str, str]) -> str | None:

@@ -57,17 +57,9 @@ class FollowsModel(DataCheck):
             yield Finding("warning", origin.dependence.warning)
         if model is None:
             return
-        survey = plan.survey
+        yield from _read_otherwise(plan, origin)
+        yield from _doubt(sparse(plan.survey.pairs, plan.survey.linked))
         verdict = model.verdict(given.epsilon)
-        if origin is not None:
-            timed = "time" if survey.is_timed else "integer"
-            kind = "row" if given.columns.order is None else timed
-            said = other_reading(origin, kind, given.step, survey.zone)
-            if said is not None:
-                yield Finding("refusal", said)
-            spacing = survey.spacing if survey.pairs >= _NEIGHBOURS else None
-            yield from _doubt(_spaced(origin, spacing))
-        yield from _doubt(sparse(survey.pairs, survey.linked))
         if verdict is not None and verdict.verdict == "broken":
             yield from _doubt(f"it is broken at ε = {given.epsilon:g}: {verdict.reasons()}")
         for text in _warnings(plan, model, verdict):
@@ -97,8 +89,20 @@ class FollowsModel(DataCheck):
             yield Finding("warning", warning)
 
 
+def _read_otherwise(plan: Plan, origin: Origin | None) -> Iterator[Finding]:
+    """What speaks against a model that was learned from data with another order or step."""
+    if origin is None:
+        return
+    survey, given = plan.survey, plan.given
+    timed = "time" if survey.is_timed else "integer"
+    kind = "row" if given.columns.order is None else timed
+    said = other_reading(origin, kind, given.step, survey.zone)
+    if said is not None:
+        yield Finding("refusal", said)
+    yield from _doubt(_spaced(origin, survey.spacing if survey.pairs >= _NEIGHBOURS else None))
+
+
 def _doubt(said: str | None) -> Iterator[Finding]:
-    """What speaks against the model, if anything does."""
     if said is not None:
         error = f"the model does not match these data: {said}; fit a model to data like these"
         yield Finding("doubt", said, error)
@@ -120,49 +124,57 @@ def _objection(
             f"only {many(total, 'transition')} are released as they are, too few to decide"
             " whether the table follows the model; that it does is taken on trust"
         )
-    visits = counts.sum(axis=-1, keepdims=True)
-    p_value, waste = _compared(counts, visits, rows)
+    p_value, waste = _compared(counts, rows)
     if p_value >= SIGNIFICANCE:
         return None, None
-    chance = f"p below {SIGNIFICANCE:g}"
+    return _significant(_own_leakage(counts, mean, policy), policy.epsilon, waste)
+
+
+def _own_leakage(counts: Integers, mean: Members, policy: TablePolicy) -> float:
+    rows, visits = mean.rows[0], counts.sum(axis=-1, keepdims=True)
     own: Floats = (counts + _PRIOR * rows) / (visits + _PRIOR)
     members = Members(own[np.newaxis], mean.order, mean.places, mean.first)
-    leakage = float(policy.leakages(members)[0])
-    if leakage > policy.epsilon + math.log(ODDS):
-        return (
-            f"by the table's own transitions the odds would reach {odds(leakage)} to 1 instead of"
-            f" {odds(policy.epsilon)} ({chance})"
-        ), None
+    return float(policy.leakages(members)[0])
+
+
+def _significant(leakage: float, epsilon: float, waste: float) -> tuple[str | None, str | None]:
+    """As `_objection`, of a table that differs beyond chance."""
+    chance = f"p below {SIGNIFICANCE:g}"
+    reached = f"by the table's own transitions the odds would reach {odds(leakage)} to 1"
+    if leakage > epsilon + math.log(ODDS):
+        return f"{reached} instead of {odds(epsilon)} ({chance})", None
     if waste > WASTE:
-        return (
-            f"it describes a record {waste:.0%} worse than the table's own transitions do"
-            f" ({chance})"
-        ), None
-    return None, (
-        f"the table differs from the model beyond chance ({chance}), but not by much: by its own"
-        f" transitions the odds would reach {odds(leakage)} to 1"
-    )
+        worse = f"it describes a record {waste:.0%} worse than the table's own transitions do"
+        return f"{worse} ({chance})", None
+    differs = f"the table differs from the model beyond chance ({chance}), but not by much"
+    return None, f"{differs}: {reached}"
 
 
-def _compared(counts: Integers, visits: Integers, rows: Floats) -> tuple[float, float]:
+def _compared(counts: Integers, rows: Floats) -> tuple[float, float]:
     """The p-value of the model in a likelihood-ratio test, and what a record costs more under it,
     as a share of its entropy.
     """
     from scipy.stats import chi2
 
-    own = counts / np.maximum(visits, 1)
-    there = (counts > 0) & (visits >= _SEEN)
+    visits = counts.sum(axis=-1)
+    statistic, entropy = _likelihoods(counts, rows, visits)
+    free = np.maximum(np.count_nonzero(rows, axis=-1) - 1, 0)
+    degrees = int((free * (visits >= _SEEN)).sum())
+    if degrees == 0:
+        return 1.0, 0.0
+    excess = max(statistic - degrees, 0.0) / 2
+    return float(chi2.sf(statistic, degrees)), excess / entropy if entropy > 0 else math.inf
+
+
+def _likelihoods(counts: Integers, rows: Floats, visits: Integers) -> tuple[float, float]:
+    """The statistic of the test, and the table's entropy under its own transitions."""
+    often = visits[..., np.newaxis]
+    own, there = counts / np.maximum(often, 1), (counts > 0) & (often >= _SEEN)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(there, np.log(np.where(there, own / rows, 1.0)), 0.0)
         costs = np.where(there, np.log(np.where(there, own, 1.0)), 0.0)
     statistic = max(2 * float((counts * ratios).sum()), 0.0)
-    free = np.maximum(np.count_nonzero(rows, axis=-1) - 1, 0)
-    degrees = int((free * (visits[..., 0] >= _SEEN)).sum())
-    if degrees == 0:
-        return 1.0, 0.0
-    entropy = -float((counts * costs).sum())
-    excess = max(statistic - degrees, 0.0) / 2
-    return float(chi2.sf(statistic, degrees)), excess / entropy if entropy > 0 else math.inf
+    return statistic, -float((counts * costs).sum())
 
 
 # ---- before a value is looked at
@@ -201,7 +213,6 @@ def sparse(pairs: int, linked: int) -> str | None:
 
 
 def _spaced(origin: Origin, spacing: float | None) -> str | None:
-    """What speaks against a model whose records came at another distance, without a step."""
     if not origin.spacing or not spacing:
         return None
     if max(origin.spacing / spacing, spacing / origin.spacing) <= SPACING:
@@ -217,15 +228,27 @@ def _spaced(origin: Origin, spacing: float | None) -> str | None:
 
 
 def _warnings(plan: Plan, model: Model, verdict: Verdict | None) -> Iterator[str]:
-    """What to know about a model that acts."""
-    origin, promise, epsilon = model.origin, model.promise, plan.given.epsilon
-    policy = plan.chosen.policy
-    others = set() if policy is None else policy.kinds - {LocalRule.kind, StoppingRule.kind}
+    if plan.chosen.policy is not None:
+        yield from _unjudged(plan.chosen.policy)
+    yield from _trusted(model.origin)
+    if not isinstance(model.promise, Posterior):
+        return
+    if not plan.given.options.fit:
+        yield _published(model.origin)
+        yield from never_followed(model.promise)
+    yield from _tested(verdict, plan.given.epsilon)
+
+
+def _unjudged(policy: TablePolicy) -> Iterator[str]:
+    others = policy.kinds - {LocalRule.kind, StoppingRule.kind}
     if others:
         yield (
             f"rules of the kind {', '.join(sorted(others))} keep ε by their own account of what"
             " they show, which verify cannot judge"
         )
+
+
+def _trusted(origin: Origin | None) -> Iterator[str]:
     if origin is None:
         yield (
             "the model does not say what it was learned from; that it belongs to these data is"
@@ -236,15 +259,6 @@ def _warnings(plan: Plan, model: Model, verdict: Verdict | None) -> Iterator[str
             f"the model was learned from records {origin.distance} steps or more from every private"
             " one: whether the records nearer to private ones change in the same way was not tested"
         )
-    if not isinstance(promise, Posterior):
-        return
-    if not plan.given.options.fit:
-        yield _published(origin)
-        yield from never_followed(promise)
-    if verdict is None:
-        yield f"the model was not tested at ε = {epsilon:g}: fit it with --epsilon {epsilon:g}"
-    else:
-        yield from _verdict_warnings(verdict)
 
 
 def _published(origin: Origin | None) -> str:
@@ -258,8 +272,10 @@ def _published(origin: Origin | None) -> str:
     )
 
 
-def _verdict_warnings(verdict: Verdict) -> Iterator[str]:
-    """What the test of a fitted model says at this ε."""
+def _tested(verdict: Verdict | None, epsilon: float) -> Iterator[str]:
+    if verdict is None:
+        yield f"the model was not tested at ε = {epsilon:g}: fit it with --epsilon {epsilon:g}"
+        return
     if verdict.verdict == "not shown":
         yield f"whether the promise holds is not shown: {verdict.reasons()}"
     elif verdict.is_narrow:

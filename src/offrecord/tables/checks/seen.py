@@ -103,7 +103,6 @@ def of_elsewhere(given: Given, model: Model) -> str | None:
 
 
 def _remedy(plan: Plan) -> str:
-    """From which records to learn instead."""
     policy, model, options = plan.chosen.policy, plan.model, plan.given.options
     assert policy is not None
     assert model is not None
@@ -179,12 +178,9 @@ class Seen:
     def of(cls, arranged: Arranged, kept: Mask) -> Seen:
         """The records of a table that are marked, each block within a chain."""
         rows, chains = np.flatnonzero(kept), arranged.chains
-        chain, order = chains.chain_of[rows], chains.order[rows].astype(np.int64)
-        breaks = np.append(True, (np.diff(rows) != 1) | (np.diff(chain) != 0))
-        count = np.arange(len(rows))
-        within = count - np.maximum.accumulate(np.where(breaks, count, 0))
-        begins = np.flatnonzero(within % max(_BLOCK, -(-len(rows) // _MOST)) == 0)
-        used, whose = np.unique(chain[begins], return_inverse=True)
+        order = chains.order[rows].astype(np.int64)
+        begins = _beginnings(rows, chains.chain_of[rows])
+        used, whose = np.unique(chains.chain_of[rows[begins]], return_inverse=True)
         held = np.add.reduceat(record_numbers(order, _shown(chains.codes[rows])), begins)
         last = order[np.append(begins[1:], len(rows)) - 1]
         columns = (_tags(arranged, used)[whose], order[begins], last, held)
@@ -201,9 +197,9 @@ class Seen:
 
     def sighting(self, table: Table, marked: Mask) -> Sighting:
         """How many of the marked rows were seen, of chains that hold a secret."""
-        chains, key, holding = table.chains, table.coins.key, np.flatnonzero(table.touched)
+        chains, holding = table.chains, np.flatnonzero(table.touched)
         tags = _tags(table.arranged, holding)
-        whose = _whose(key, tags)
+        whose = _whose(table.coins.key, tags)
         known = np.isin(whose, self.blocks["chain"].to_numpy())
         rows = np.flatnonzero(np.isin(chains.chain_of, holding[known]))
         lengths = np.diff(chains.starts)[holding[known]]
@@ -212,11 +208,17 @@ class Seen:
         rows = rows[inside]
         if "content" not in self.blocks.columns or not len(rows):
             return Sighting(int(np.count_nonzero(marked[rows])))
-        begins = np.flatnonzero(np.diff(block, prepend=-1))
+        return self._alike(table, marked, rows, block, np.repeat(tags[known], lengths)[inside])
+
+    def _alike(
+        self, table: Table, marked: Mask, rows: Integers, block: Integers, tags: NDArray[np.uint64]
+    ) -> Sighting:
+        """Of rows in blocks, those in blocks that hold the same. tags: (r,) of their chains."""
+        chains, begins = table.chains, np.flatnonzero(np.diff(block, prepend=-1))
         shown = _shown(chains.codes[rows])
         held = np.add.reduceat(record_numbers(chains.order[rows], shown), begins)
-        tag = np.repeat(tags[known], lengths)[inside][begins]
-        alike = _what(key, tag, held) == self.blocks["content"].to_numpy()[block[begins]]
+        now = _what(table.coins.key, tags[begins], held)
+        alike = now == self.blocks["content"].to_numpy()[block[begins]]
         count = np.add.reduceat(marked[rows], begins, dtype=np.int64)
         changing = np.minimum.reduceat(shown, begins) != np.maximum.reduceat(shown, begins)
         return Sighting(int(count[alike].sum()), int(changing.sum()), int(changing[alike].sum()))
@@ -236,12 +238,8 @@ class Seen:
     def save(self, key: Key) -> str:
         """Keep it beside a key: the name under which it is found again."""
         mine = self.keyed(key.secret).blocks
-        digest = hashlib.blake2b(key=key.secret, digest_size=12, person=b"offrecord/saw")
-        for column in mine:
-            digest.update(np.ascontiguousarray(column.to_numpy()).tobytes())
-        content = io.BytesIO()
+        name, content = _name(key, mine), io.BytesIO()
         mine.write_parquet(content)
-        name = digest.hexdigest()
         write_private(_file(key, name), content.getvalue())
         return name
 
@@ -258,6 +256,21 @@ class Seen:
         if blocks.schema != _SCHEMA or sum(blocks.null_count().row(0)):
             raise InputError(damaged)
         return cls(blocks, is_keyed=True)
+
+
+def _name(key: Key, blocks: pl.DataFrame) -> str:
+    digest = hashlib.blake2b(key=key.secret, digest_size=12, person=b"offrecord/saw")
+    for column in blocks:
+        digest.update(np.ascontiguousarray(column.to_numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def _beginnings(rows: Integers, chain: Integers) -> Integers:
+    """Where blocks begin among marked rows: at each gap or new chain, and after so many rows."""
+    breaks = np.append(True, (np.diff(rows) != 1) | (np.diff(chain) != 0))
+    count = np.arange(len(rows))
+    within = count - np.maximum.accumulate(np.where(breaks, count, 0))
+    return np.flatnonzero(within % max(_BLOCK, -(-len(rows) // _MOST)) == 0)
 
 
 def _file(key: Key, name: str) -> Path:
