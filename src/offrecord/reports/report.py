@@ -174,6 +174,7 @@ def report(
         path, name = Path(made), None if table is None else table.name
         verdict = verify(path, table, private_list=private_list)
         proof = Certificate.load(path)
+        # The other warnings of a run are not in its certificate.
         depends = None if proof.origin is None else proof.origin.dependence
         warnings = () if depends is None else (depends.warning,)
         return Report(proof, path.name, name, verdict=verdict, warnings=warnings)

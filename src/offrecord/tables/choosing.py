@@ -211,6 +211,7 @@ def _rules(given: Given, model: Model, survey: Survey) -> Chosen:
 
 def _before(given: Given, promise: Promise, survey: Survey) -> Chosen | None:
     """The rules of the release before, if there are any and they serve the table."""
+    # Made anew they might differ, by another version of a solver: a second observation.
     known = remembered.load(given, promise)
     if known is None or not _settings(survey, known[0]) <= set(known[0].rules):
         return None
@@ -308,6 +309,7 @@ def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy)
     if policy.protect != given.options.protect:
         raise InputError(f"the policy protects {policy.protect!r}: add --protect {policy.protect}")
     rule = promise.acceptance
+    # A file may be of another table's rules, or edited: nothing in it is believed.
     for fault in _misfits(policy, promise, survey):
         raise _not_serving(fault)
     # Drawn here and now: whoever made the policy cannot have fitted it to these chains.

@@ -218,6 +218,7 @@ class Summary:
 
 def _leaving(plan: Plan, decision: Decision, records: int) -> tuple[float, float]:
     """How many records leave, of all and of chains with a private one; in a dry run as expected."""
+    # A dry run looks at no value, and which records rules take may depend on values.
     if not plan.given.options.dry_run or plan.chosen.policy is None:
         return float(decision.released), float(decision.touched_released)
     released = plan.forecast.expected * records

@@ -118,6 +118,7 @@ def refuse_early(given: Given, survey: Survey) -> None:
     """
     if given.options.dry_run:
         return
+    # Designing rules may take minutes: nobody should wait for a refusal that is known before.
     book, known = Ledger.read(given.key), _asked(given, survey)
     if not given.options.growing:
         _refuse_second(given, book, known)
@@ -155,7 +156,7 @@ def _refuse_second(given: Given, book: Ledger, identity: Mapping[str, str]) -> N
 
 
 def _taking_back(given: Given, releases: int) -> str:
-    # --because is what the command refuses to do without
+    # All of it, as the command refuses to go on without --because.
     words = ["offrecord", "ledger", "forget", given.options.dataset, "--because", NEVER_PUBLISHED]
     words += ["--release", "all"] if releases > 1 else []
     if given.options.key_file is not None:

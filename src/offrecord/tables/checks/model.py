@@ -132,6 +132,7 @@ def _objection(
 
 def _own_leakage(counts: Integers, mean: Members, policy: TablePolicy) -> float:
     rows, visits = mean.rows[0], counts.sum(axis=-1, keepdims=True)
+    # Drawn towards the model: a context that was hardly seen has no frequencies of its own.
     own: Floats = (counts + _PRIOR * rows) / (visits + _PRIOR)
     members = Members(own[np.newaxis], mean.order, mean.places, mean.first)
     return float(policy.leakages(members)[0])
@@ -156,6 +157,7 @@ def _compared(counts: Integers, rows: Floats) -> tuple[float, float]:
     """
     from scipy.stats import chi2
 
+    # One row of counts has as many degrees of freedom as values that can follow, less one.
     visits = counts.sum(axis=-1)
     statistic, entropy = _likelihoods(counts, rows, visits)
     free = np.maximum(np.count_nonzero(rows, axis=-1) - 1, 0)

@@ -217,6 +217,8 @@ class Seen:
         chains, begins = table.chains, np.flatnonzero(np.diff(block, prepend=-1))
         shown = _shown(chains.codes[rows])
         held = np.add.reduceat(record_numbers(chains.order[rows], shown), begins)
+        # Data of another year may have the same chains and order values. A block in which nothing
+        # changes may then hold the same by chance, so blocks that change are counted apart.
         now = _what(table.coins.key, tags[begins], held)
         alike = now == self.blocks["content"].to_numpy()[block[begins]]
         count = np.add.reduceat(marked[rows], begins, dtype=np.int64)
