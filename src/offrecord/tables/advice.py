@@ -156,9 +156,7 @@ def _may_merge(given: Given, model: Model) -> bool:
 
 
 def _released(trial: _Trial, survey: Survey, latest: float) -> float:
-    """How many records windows of a few plausible chains would release; 0 where these keep no ε, or
-    take too long.
-    """
+    """How many records windows would release; 0 where none keep ε, or they take too long."""
     promise, epsilon = trial.promise, _MARGIN * trial.epsilon
     count = int(np.clip(_NUMBERS // promise.mean.rows.size, *_CHAINS))
     members = promise.members(count, promise.seed(epsilon, "advice"))

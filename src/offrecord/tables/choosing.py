@@ -113,9 +113,7 @@ def _rules_or_whole_chains(given: Given, model: Model, survey: Survey) -> Chosen
 
 
 def _advised(given: Given, model: Model, survey: Survey, chosen: Chosen) -> Chosen:
-    """The choice with what would help, if little leaves or whole chains go; InputError where next
-    to nothing leaves.
-    """
+    """The choice with what would help; InputError where next to nothing leaves."""
     records = chosen.expected * survey.records
     if not is_little(survey, records):
         if chosen.kind == RULES or _broken(given, model) is not None:
@@ -223,9 +221,7 @@ def _before(given: Given, promise: Promise, survey: Survey) -> Chosen | None:
 
 
 def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
-    """Whether rules would release nothing of chains with a private record, judged by the windows of
-    a few plausible chains.
-    """
+    """Whether windows of a few plausible chains release nothing of chains with a private record."""
     # Where whole chains cannot go, rules are designed in any case.
     few = survey.chains < MANY_CHAINS and survey.touched_records < survey.records
     if few or promise.places is not None or not isinstance(promise, Posterior):
@@ -249,9 +245,7 @@ def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
 
 
 def _candidates(given: Given, promise: Promise, survey: Survey) -> list[TablePolicy]:
-    """Policies of the mechanism that is asked for, or of all that are compared; Unserved where no
-    rules keep ε.
-    """
+    """Policies of the mechanism asked for, or of all compared; Unserved where none keeps ε."""
     options, asked, served, unserved = given.options, given.mechanism, [], []
     for mechanism in compared_mechanisms(options.protect) if asked is None else [asked]:
         joins = mechanism.joins and options.protect == "run"
@@ -303,9 +297,7 @@ def _best(counts: list[float]) -> int:
 
 
 def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy) -> TablePolicy:
-    """Rules that are given, judged on draws of this command's own; InputError where they do not
-    serve the table, or do not keep ε.
-    """
+    """Rules that are given; InputError where they do not serve the table, or do not keep ε."""
     if policy.protect != given.options.protect:
         raise InputError(f"the policy protects {policy.protect!r}: add --protect {policy.protect}")
     rule = promise.acceptance

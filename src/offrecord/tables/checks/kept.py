@@ -207,10 +207,8 @@ def _lowest(marks: NDArray[np.uint64]) -> Integers:
 
 
 def _test_half(chain: Integers) -> Mask:
-    """(n,) the rows that are foretold: of every other chain.
-
-    What comes later, where chains are few or of unequal length.
-    """
+    """(n,) the rows that are foretold."""
+    # of every other chain; what comes later, where chains are few or of unequal length
     odd = _categories(chain) % 2 == 1
     if _FOLD <= odd.mean() <= 1 - _FOLD:
         return np.asarray(odd)
@@ -223,9 +221,7 @@ def _test_half(chain: Integers) -> Mask:
 def _foretold(
     bins: Integers, known: Integers, target: Integers, test: Mask, chain: Integers
 ) -> tuple[float, float, float] | None:
-    """The shares of values foretold with bins and without, and that of errors the bins take away;
-    None for too few of these, or by chance.
-    """
+    """Shares of values foretold with bins and without, and of errors less; None by chance."""
     there = (bins >= 0) & (target != MISSING)
     learn, check = there & ~test, there & test
     if not learn.any() or not check.any():

@@ -111,9 +111,7 @@ def _doubt(said: str | None) -> Iterator[Finding]:
 def _objection(
     counts: Integers, mean: Members, policy: TablePolicy
 ) -> tuple[str | None, str | None]:
-    """What speaks clearly against a model's mean chain, or what a person should know all the same;
-    None for nothing.
-    """
+    """What speaks clearly against a model's mean chain, or else what a person should know."""
     rows, total = mean.rows[0], int(counts.sum())
     impossible = int(np.where(rows == 0, counts, 0).sum())
     if impossible:
@@ -152,9 +150,7 @@ def _significant(leakage: float, epsilon: float, waste: float) -> tuple[str | No
 
 
 def _compared(counts: Integers, rows: Floats) -> tuple[float, float]:
-    """The p-value of the model in a likelihood-ratio test, and what a record costs more under it,
-    as a share of its entropy.
-    """
+    """The p-value of a likelihood-ratio test, and by which share a record costs more."""
     from scipy.stats import chi2
 
     # One row of counts has as many degrees of freedom as values that can follow, less one.
