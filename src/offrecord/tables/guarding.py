@@ -40,8 +40,6 @@ def never_spill() -> None:
     It must fail instead.
     """
     if os.environ.get(_SPILL) != _NEVER:
-        import polars as pl
-
         # the engine may have read its settings long ago: the variable alone is not enough
         pl.Config.load(json.dumps({"environment": {_SPILL: _NEVER}}))
 
