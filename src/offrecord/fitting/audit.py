@@ -266,7 +266,7 @@ class _Odds(NamedTuple):
 
 def _pairing(paired: Keys) -> bytes:
     """Which chains are paired, in whatever order."""
-    # odds do not tell the first chain of a pair from the second
+    # odds are the same whichever chain of a pair comes first
     low, high = np.sort(paired, axis=0)
     order = np.argsort(low)
     return np.stack((low[order], high[order])).tobytes()

@@ -363,7 +363,7 @@ def _roles(table: _Table, known: Roles) -> Roles:
 def _key(
     frame: pl.DataFrame, orders: Sequence[str], sets: Sequence[Sequence[str]], otherwise: str
 ) -> tuple[str, Sequence[str]]:
-    """What orders rows and names chains, the first that tells all rows apart."""
+    """What orders rows and names chains, the first that distinguishes all rows."""
     tried = [(order, by) for order in orders for by in sets if order != ROW]
     # an order value comes once in a chain, but for the hour that clocks show twice in autumn
     keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(frame, *key))
