@@ -363,7 +363,7 @@ def _roles(table: _Table, known: Roles) -> Roles:
 def _key(
     frame: pl.DataFrame, orders: Sequence[str], sets: Sequence[Sequence[str]], otherwise: str
 ) -> tuple[str, Sequence[str]]:
-    """What orders rows and names chains, the first that distinguishes all rows."""
+    """What orders rows and names chains, the first by which no two rows are alike."""
     tried = [(order, by) for order in orders for by in sets if order != ROW]
     # an order value comes once in a chain, but for the hour that clocks show twice in autumn
     keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(frame, *key))
@@ -504,7 +504,7 @@ def _private(table: _Table, roles: Roles, listed: Any) -> tuple[Roles, Any, list
         return roles, listed, []
     used = (roles.value, *roles.by, roles.order)
     marks = [name for name, one in table.columns.items() if one.is_mark and name not in used]
-    if len(marks) == 1:
+    if len(marks) == 1 and not table.columns[marks[0]].empty:  # an empty mark would be refused
         instead = f"replace --private {marks[0]} by --private-list FILE"
         note = as_called(f"if {marks[0]} does not mark what is private, {instead}")
         return roles._replace(private=marks[0]), None, [note]
