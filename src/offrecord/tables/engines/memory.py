@@ -123,15 +123,17 @@ class _Memory(Engine):
         """A frame; InputError for rows that say nothing of which records are private."""
         rows = from_native(frame, given.read_columns, given.options.value)
         rows, marking = marked(rows, frame, given.options.private)
-        reading = Reading.of(given, marking)
-        table, optouts = reading.table(rows), given.optouts
-        # A fit may take minutes: what the survey would say after it is said before.
+        optouts = given.optouts
+        table = given.reader(marking).read(rows, optouts)
+        # A fit may take minutes, and coins make a key where there is none: what the survey would
+        # refuse after them is refused before.
         if optouts is not None:
             optouts.check_found(table.private.found, stepped=given.step is not None)
         if table.is_empty:
             raise nothing_left()
         given.check_private(table.all_read.private.count)
-        return cls(given, reading, rows, table)
+        reading = Reading.of(given, marking)
+        return cls(given, reading, rows, table.keyed(reading.coins))
 
     def each(self, what: str, work: Callable[[Table], _R]) -> Iterator[_R]:
         yield work(self.table)
