@@ -21,7 +21,7 @@ def test_people_with_a_lasting_trait_are_left_out_at_once(tmp_path):
     began = time.process_time()
     release = off.redact(
         table, by="who", order="day", value="ill", step=1, private_list=private, fit=True,
-        epsilon=1.0, dataset="traits", key_file=tmp_path / "key.json",
+        epsilon=1.0, dataset="traits", key_file=tmp_path / "keys" / "key.json",
     )  # fmt: skip
     assert time.process_time() - began < 20
     assert release.frame.height == 117 * 60
@@ -31,11 +31,15 @@ def test_people_with_a_lasting_trait_are_left_out_at_once(tmp_path):
     protected = "3 private records in 3 chains, which are left out as a whole"
     assert f"protected  {protected}\n" in release.summary.figures()
     assert not any("key" in one or "coin" in one for one in release.certificate["assumptions"])
+    proof, _ = release.write(tmp_path / "out.csv")
     page = off.report(release, tmp_path / "out.csv").html
     assert f"{protected}." in page
     assert "no record is private" not in page
-    assert "offrecord verify" in page
-    assert "offrecord attack" not in page  # which has nothing to infer from
+    assert "offrecord attack out.csv" in page
+    assert off.attack(tmp_path / "out.csv", private_list=private).holds
+    lead = off.report(proof).lead
+    assert "3 chains with private records are left out" in lead
+    assert "no record is private" not in lead
 
 
 def test_shares_count_chains_that_are_left_out(tmp_path):

@@ -25,7 +25,7 @@ from offrecord.reports.pictures import (
 )
 from offrecord.tables.meaning import erased
 from offrecord.tables.summary import Summary, left_out
-from offrecord.text import many, odds, share_text
+from offrecord.text import many, odds, share_text, worst_odds
 
 if TYPE_CHECKING:
     from offrecord.reports.report import Report
@@ -225,8 +225,7 @@ def _draws(report: Report) -> Iterator[str]:
     if validation is not None:
         yield paragraph(
             f"Before the table left, {validation.drawn:,} plausible chains were drawn:"
-            f" {validation.above:,} of them exceed it; the worst gives"
-            f" {odds_text(validation.largest)}."
+            f" {validation.above:,} of them exceed it, {worst_odds(validation.largest)}."
         )
 
 
@@ -358,9 +357,10 @@ def _further(report: Report) -> str:
     elsewhere = "" if is_beside else f" --certificate {shlex.quote(certificate)}"
     files = f"{shlex.quote(certificate)} {shlex.quote(released)}"
     attack = f"offrecord attack {shlex.quote(released)}{elsewhere}{listed}"
-    rows = [(f"Check the certificate and the table{why}", f"offrecord verify {files}{listed}")]
-    if report.certificate.kind == "rules":  # else nothing is left beside a private record
-        rows.append(("Infer what an attacker could", attack))
+    rows = [
+        (f"Check the certificate and the table{why}", f"offrecord verify {files}{listed}"),
+        ("Infer what an attacker could", attack),
+    ]
     return section("verify", "How to verify it", [html.commands(rows)])
 
 
