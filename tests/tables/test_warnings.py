@@ -1,5 +1,6 @@
 """What a person should know is a Python warning of one category, once, and in the result too."""
 
+import datetime as dt
 import json
 import warnings
 from pathlib import Path
@@ -115,3 +116,26 @@ def test_the_command_line_says_each_once(options, how, tmp_path, monkeypatch, ca
 def test_chosen_by_value_is_one_of_them():
     assert issubclass(off.ChosenByValue, off.OffrecordWarning)
     assert issubclass(off.OffrecordWarning, UserWarning)
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_hours_that_differ_where_no_kernel_of_the_step_follows_them(differs):
+    rng = np.random.default_rng(4)
+    minutes = 5 * np.arange(12 * 24 * 20)
+    day = (minutes // 60 % 24 >= 8) & differs
+    values = np.zeros((4, len(minutes)), dtype=int)
+    for t in range(1, len(minutes)):
+        stays = rng.random(4) < (0.7 if day[t] else 0.95)
+        values[:, t] = np.where(stays, values[:, t - 1], 1 - values[:, t - 1])
+    begin = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    times = [begin + dt.timedelta(minutes=int(one)) for one in minutes]
+    frame = pl.DataFrame(
+        {"bay": np.repeat(range(4), len(times)), "time": times * 4, "full": values.ravel()}
+    )
+    fitted = off.fit(frame, value="full", order="time", by="bay", step="5m", epsilons=[1.0])
+    said = [one for one in fitted.warnings if "some hours of the day" in one]
+    assert len(said) == differs
+    if differs:  # the remedy, followed to the letter
+        thin = eval(said[0].split("every 1h: ")[1], {"table": frame, "pl": pl})
+        hourly = off.fit(thin, value="full", order="time", by="bay", step="1h", epsilons=[1.0])
+        assert not [one for one in hourly.warnings if "some hours of the day" in one]

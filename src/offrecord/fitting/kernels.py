@@ -205,7 +205,7 @@ def chosen_places(
         if too_many or (kind == STEP and not reference.first_counts(order).any()):
             continue
         places = Places(kind, count, None if kind == STEP else zone)
-        gains.append(_gain(reference, order, places, of_record))
+        gains.append(gain_of(reference, order, places, of_record))
         found[kind] = Placed(places, of_record, gains[-1].kappa)
     best = min(gains, key=lambda gain: gain.placed, default=None)
     if best is None or not (forced or best.worth_it):
@@ -213,7 +213,7 @@ def chosen_places(
     return found[best.kind], gains
 
 
-def _gain(reference: Reference, order: int, places: Places, of_record: Keys) -> Gain:
+def gain_of(reference: Reference, order: int, places: Places, of_record: Keys) -> Gain:
     """Loss of held-back folds without and with places."""
     # folds are places of their own for a moment
     both = _folds(reference) * places.count + of_record

@@ -12,9 +12,10 @@ import numpy as np
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_path
+from offrecord.models import clock
 from offrecord.models.base import Integers, Mask
 from offrecord.models.file import Origin
-from offrecord.models.members import PLACE_COUNTS
+from offrecord.models.members import PLACE_COUNTS, Places
 from offrecord.models.records import Chains
 from offrecord.release.keys import Key
 from offrecord.tables.alphabet import Alphabet, Wanted
@@ -152,6 +153,9 @@ def _learned(
     if merged:
         found = found.with_warnings(f"{many(merged, 'rare value')} became one, {alphabet.others!r}")
     found = found.with_warnings(*_constant(reference, arranged.columns.value))
+    if "hour" not in clocks and phase is not None:
+        order = found.model.promise.order
+        found = found.with_warnings(*_hours_left_out(arranged, reference, order))
     if table.chains.count > 1 and arranged.columns.order is not None:
         found = _with_dependence(found, reference)
     return table, found
@@ -184,6 +188,25 @@ def _constant(reference: Reference, value: str) -> Iterator[str]:
         yield (
             f"{value} never changes within a chain: a release would leave out whole chains, or"
             " nothing can be hidden"
+        )
+
+
+def _hours_left_out(arranged: Arranged, reference: Reference, order: int) -> Iterator[str]:
+    """A warning where the hour makes a difference that no kernel of this step can follow."""
+    from offrecord.fitting.kernels import gain_of
+
+    hourly = Step.parsed(clock.STEPS["hour"])
+    step, chains = arranged.step, arranged.chains
+    if not chains.timed or step is None or step.length >= hourly.length:
+        return
+    hours = clock.phases_of(np.asarray(chains.order, dtype=np.int64), "hour", arranged.zone)
+    places = Places("hour", PLACE_COUNTS["hour"], arranged.zone)
+    if gain_of(reference, order, places, hours.astype(np.int64)).worth_it:
+        yield (
+            f"values change at some hours of the day more than at others, and one kernel of"
+            f" {step.text} serves all: in hours in which they last longest the odds may exceed the"
+            f" promise. For a kernel for each hour keep a row every {hourly.text}:"
+            f" {hourly.thinning(str(arranged.columns.order))}"
         )
 
 
