@@ -45,7 +45,7 @@ class Outcome:
         accepted, warnings = findings_after(plan, decision.observations)
         accepted = plan.accepted + accepted
         said = [
-            f"the model does not match these data (accepted with --accept-model): {one}"
+            f"the model does not match these data (accepted with --accept model): {one}"
             for one in accepted
         ]
         warnings = tuple(map(as_called, (*plan.warnings, *warnings, *said)))

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+import offrecord as off
 from definition import samples
-from offrecord.tables.engines import stream
 from streams import CHAIN, frame
 from table_files import write
 
@@ -55,10 +55,8 @@ def test_memory_is_bounded(tmp_path):
 def test_a_large_file_is_streamed_without_being_asked(desk, monkeypatch):
     write(frame([1, 2, 3]), "t.parquet")
     used = []
-    redact_file = stream.redact_file
-    monkeypatch.setattr(
-        stream, "redact_file", lambda *a, **o: used.append(a) or redact_file(*a, **o)
-    )
+    redact_file = off.redact_file
+    monkeypatch.setattr(off, "redact_file", lambda *a, **o: used.append(a) or redact_file(*a, **o))
     assert desk("t.parquet", output="a.csv")[0] == 0
     assert not used
     monkeypatch.setattr(os, "sysconf", lambda name: 100 if name == "SC_PAGE_SIZE" else 10)
