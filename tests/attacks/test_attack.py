@@ -8,6 +8,7 @@ import pytest
 
 import offrecord as off
 from attacks.releases import CHAIN, drawn, frame_of, released
+from offrecord import cli
 from offrecord.attacks import attack
 from offrecord.errors import InputError
 from offrecord.models.chain import MarkovChain
@@ -97,7 +98,7 @@ def test_what_does_not_belong_together_is_refused(table, tmp_path):
         attack(path)
 
 
-def test_of_whole_chains_nothing_is_inferred_and_neighbours_are_compared(tmp_path):
+def test_of_whole_chains_nothing_is_inferred_and_neighbours_are_compared(tmp_path, capsys):
     rng = np.random.default_rng(4)
     values = drawn(CHAIN, 40, 60, rng)
     values[1::2] = np.where(rng.random((20, 60)) < 0.97, values[::2], values[1::2])
@@ -110,6 +111,10 @@ def test_of_whole_chains_nothing_is_inferred_and_neighbours_are_compared(tmp_pat
     found = attack(tmp_path / "out.csv")
     assert found.holds
     assert found.exceeded == ("neighbouring chains",)
+    picture = tmp_path / "ratios.png"
+    assert cli.main(["attack", str(tmp_path / "out.csv"), "--picture", str(picture)]) == 0
+    assert "there is nothing to draw" in capsys.readouterr().err
+    assert not picture.exists()
     assert "nothing is inferred by the model" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["attackers"] == []
     assert found.plot().spec

@@ -102,8 +102,10 @@ def attack(
         check_picture(picture, force=force)
     with bar("attacking", None):
         found = off.attack(released, certificate=certificate, **known)
-    if picture is not None:
+    if picture is not None and found.attackers:
         found.plot().write(picture, force=force)
+    elif picture is not None:
+        warned(f"nothing is inferred, so there is nothing to draw: {picture} is not written")
     show(as_json, found.to_dict(), found)
     if not found.holds or (strict and found.exceeded):
         raise typer.Exit(1)

@@ -510,7 +510,9 @@ def _private(table: _Table, roles: Roles, listed: Any) -> tuple[Roles, Any, list
         return roles._replace(private=marks[0]), None, [note]
     keys = [", ".join([*roles.by, *end]) for end in ([str(roles.order)], ["from", "to"], [])]
     note = f"PRIVATE_LIST has columns {' or '.join(filter(None, keys))}: what is private"
-    return roles, "PRIVATE_LIST", [note]
+    # look --private-list takes the order from the list; here nobody knows how it names events
+    by_time = f"; for a list with {roles.time} take --order {roles.time}"
+    return roles, "PRIVATE_LIST", [note + (as_called(by_time) if roles.time else "")]
 
 
 def _step_notes(arranged: Arranged, step: Step | None) -> list[str]:
