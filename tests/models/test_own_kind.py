@@ -32,7 +32,7 @@ class Weighted(Promise):
 
 
 def test_it_is_designed_for_by_the_command_line(run, monkeypatch):
-    monkeypatch.setattr(file, "load_model", lambda path: file.Model(Weighted()))
+    monkeypatch.setattr(off, "load_model", lambda path: file.Model(Weighted()))
     asked = ["--model", "any.json", "--n", "12", "--private", "4", "--epsilon", "1"]
     for mechanism in ("window", "best-local", "owner"):
         code, out, err = run("design", *asked, "--mechanism", mechanism)
